@@ -1,0 +1,242 @@
+"""
+A scheduled program as plain values: kernels of tile statements, and the host steps that launch them.
+
+This mirrors the `sched` dialect one to one (`cleave.bridge` converts both ways) and holds no IR. Tiles keep dimension names
+and broadcast by name; a tile dimension is a graph axis or several packed into one (`r_m`). What a dimension's lanes stand
+for is always an index tile, so a load names, for every axis of a buffer, the tile of indices it reads:
+
+    load %k [b = %b0, h = %h0, n = %n, d = %d] check [n]      with %n : tile<[n = 64], index>
+
+reads a tile over the union of the index tiles' dimensions. Lanes whose index reaches the extent of a `check` axis are not
+accessed; they give `other`, or poison (NaN) where `other` is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..extents import Extent
+
+
+@dataclass(frozen=True, slots=True)
+class TileType:
+    """Dimensions in layout order with their sizes (powers of two), and the element type. A scalar has no dimensions."""
+
+    dims: tuple[tuple[str, int], ...]
+    dtype: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dimension names in layout order."""
+        return tuple(name for name, _ in self.dims)
+
+
+@dataclass(eq=False, slots=True)
+class Var:
+    """A value of a kernel body, assigned once. `name` is a hint for readable text, not unique. `note` says what it is."""
+
+    name: str
+    type: TileType
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """
+    Memory addressed by named axes: element offset = sum of index * stride over the axes.
+
+    `strides[i]` is the stride of `axes[i]` in elements where it is known at compile time, else None: then it is a run-time
+    argument which `divisor` divides. `aligned` says the address is a multiple of 16 bytes.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    dtype: str
+    strides: tuple[int | None, ...]
+    divisor: int = 1
+    aligned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """
+    `out = kind(args)`, elementwise, broadcasting by dimension name.
+
+    Kinds: `cleave.graph.UNARY` and `BINARY`, exp2, log2, `constant [value]`, `compare [predicate]`, `select`, `cast`, and
+    `broadcast` to the dimensions of out. Index arithmetic uses the same kinds on dtype index.
+    """
+
+    out: Var
+    kind: str
+    args: tuple[Var, ...] = ()
+    attr: tuple[str | int | float | bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`out[i] = start + i` along its single dimension; out is an index tile, start an index scalar."""
+
+    out: Var
+    start: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Reads a tile; `index` gives an index tile or scalar for every axis of the buffer. `eviction` is a cache hint."""
+
+    out: Var
+    buffer: Buffer
+    index: tuple[tuple[str, Var], ...]
+    check: tuple[str, ...] = ()
+    other: float | None = None
+    eviction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Writes the lanes of `value` whose checked indices are within their extents; `value` broadcasts to the index dimensions."""
+
+    buffer: Buffer
+    index: tuple[tuple[str, Var], ...]
+    value: Var
+    check: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """Removes dimension `dim` of `value` by sum, max or min."""
+
+    out: Var
+    kind: str
+    value: Var
+    dim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """
+    Matrix product over dimension `over`, accumulated in f32: `out = a . b + acc`.
+
+    a has dimensions (batch..., m, over), b (batch..., over, n), out (batch..., m, n). `precision` is ieee or tf32 for f32.
+    """
+
+    out: Var
+    a: Var
+    b: Var
+    over: str
+    acc: Var | None = None
+    precision: str = "ieee"
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A loop-carried tile: value before the loop, name inside, value for the next iteration, name after the loop."""
+
+    init: Var
+    inner: Var
+    next: Var
+    out: Var
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """A sequential loop; `index` runs from start to stop (exclusive) by step. `dim` names the tile dimension it walks."""
+
+    dim: str
+    index: Var
+    start: Var
+    stop: Var
+    step: int
+    carried: tuple[Carried, ...]
+    body: tuple[Statement, ...]
+
+
+Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For
+
+
+@dataclass(frozen=True, slots=True)
+class GridDim:
+    """
+    One grid dimension: `count` programs, of which each covers `tile` elements of `dim`.
+
+    `start` is the kernel-body scalar holding program * tile. `count` is an extent over the symbols.
+    """
+
+    dim: str
+    count: Extent
+    tile: int
+    start: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """
+    A kernel. `grid` lists dimensions, fastest varying first. `sizes` are run-time index arguments: (axis or symbol, scalar);
+    sizes known at compile time are `Let constant`s in the body. `extents` gives each buffer axis its extent scalar, for `check`.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    written: tuple[str, ...]
+    sizes: tuple[tuple[str, Var], ...]
+    extents: tuple[tuple[str, Var], ...]
+    grid: tuple[GridDim, ...]
+    body: tuple[Statement, ...]
+    num_warps: int = 4
+    num_stages: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Host step: a workspace buffer, contiguous in the order of its axes."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Host step: run `kernel` on the named buffers, in the order of `Kernel.buffers`."""
+
+    kernel: str
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """Host step: a library routine. `callee` is one of `LIBRARY_CALLEES`; `over` are the contracted axes."""
+
+    callee: str
+    out: str
+    args: tuple[str, ...]
+    over: tuple[str, ...] = ()
+
+
+LIBRARY_CALLEES = ("matmul",)
+Step: TypeAlias = Allocate | Launch | LibraryCall
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """
+    The host side: steps in order. `inputs` and `outputs` are buffers by position; `layouts` maps memory to axes for each,
+    inputs first. `sizes` gives every axis its extent over the symbols.
+    """
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    layouts: tuple[str, ...]
+    sizes: tuple[tuple[str, Extent], ...]
+    kernels: tuple[Kernel, ...]
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+
+def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement, loops before their bodies."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, For):
+            yield from walk(statement.body)

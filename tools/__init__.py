@@ -1,0 +1,2 @@
+if __name__ != "cleave.tools":
+    raise ImportError("import cleave.tools: under a second name every class would exist twice")

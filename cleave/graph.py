@@ -9,12 +9,14 @@ Operation kinds, with `attr` in brackets:
 
 - leaves: `input [position]`, `constant [value]`, `size [axis]`, `iota [axis]`
 - elementwise, broadcasting by name: the names in `UNARY` and `BINARY`, `compare [predicate]`, `select`, `cast`
+- `div ["guarded"]`, a quotient by a sum of shifted exponentials: 0 where the denominator is 0, as it is only where everything is
+  masked (`alg-stabilize` marks it; a plain `div []` is IEEE's)
 - removing axes: `reduce [kind, axes]` with kind sum, max or min; `contract [axes]`, the sum over axes of a product of any
   number of operands
 - axes themselves: `rename [((old, new), ...)]`, `split [axis, outer, inner]`, `merge [(outer, inner), axis]`,
   `slice [axis, new_axis, start, step]`, `index [axis, position]`, `concat [(axis of each operand, ...), new_axis]`,
   `pad [axis, new_axis, low, value]`
-- `shift [axes]`, the free shift of an exponential (reference meaning: the maximum over axes)
+- `shift [axes]`, the free shift of an exponential (reference meaning: the maximum over axes, 0 where that is -inf)
 - `gather [axis]`, operands (table, indices): index `axis` of the table by an integer tensor
 
 Axis `start`, `position` and `low` are extents (`cleave.extents`). The order of `Op.axes` is the graph's declared order.

@@ -1,0 +1,62 @@
+"""Scheduled programs between plain values and IR."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from cleave.bridge.sched import module_of, program_of
+from cleave.dialects.sched import ProgramOp, Sched
+from cleave.reference.sched import run_program
+from cleave.schedule.program import Launch, Program
+from tests.tile_programs import CASES
+
+
+def parsed(text: str) -> ModuleOp:
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(Sched)
+    module = Parser(context, text).parse_module()
+    module.verify()
+    return module
+
+
+def printed(module: ModuleOp, generic: bool = False) -> str:
+    stream = StringIO()
+    Printer(stream, print_generic_format=generic).print_op(module)
+    return stream.getvalue()
+
+
+def host(module: ModuleOp) -> Program:
+    (op,) = [op for op in module.ops if isinstance(op, ProgramOp)]
+    return program_of(op)
+
+
+@pytest.mark.parametrize("generic", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_text_round_trip(name: str, generic: bool) -> None:
+    """Values to IR to text to IR to values to IR: the same text, and the same result to the last bit."""
+    case = CASES[name]
+    program = case.program()
+    module = module_of(program)
+    module.verify()
+    again = host(parsed(printed(module, generic)))
+    assert printed(module_of(again)) == printed(module)
+    inputs = case.inputs()
+    for one, other in zip(run_program(program, inputs, case.symbols), run_program(again, inputs, case.symbols), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [kernel.written for kernel in again.kernels] == [kernel.written for kernel in program.kernels]
+    assert (again.inputs, again.outputs, again.layouts, again.sizes) == (program.inputs, program.outputs, program.layouts, program.sizes)
+
+
+def test_a_kernel_does_not_share_the_name_of_its_program() -> None:
+    (launch,) = host(module_of(CASES["rows"].program())).steps
+    assert isinstance(launch, Launch) and launch.kernel == "rows_kernel"
+    (allocate, *launches) = host(module_of(CASES["split_sum"].program())).steps
+    assert (allocate, *launches) == CASES["split_sum"].program().steps

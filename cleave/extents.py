@@ -41,6 +41,12 @@ class Extent:
         """The symbols that occur, sorted."""
         return tuple(sorted(str(symbol) for symbol in self.sympy().free_symbols))
 
+    def substituted(self, values: Mapping[str, int]) -> Extent:
+        """The extent with the symbols in `values` replaced. Raises: ValueError where that is negative."""
+        if not any(name in values for name in self.symbols):
+            return self
+        return extent(_print(sympy.expand(self.sympy().subs({symbol(name): value for name, value in values.items()}))))
+
     def sympy(self) -> Any:
         """The sympy expression; its symbols are non-negative integers."""
         return _sympy(self.text)

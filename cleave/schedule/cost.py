@@ -1,0 +1,297 @@
+"""
+What a kernel costs, read off its tile statements.
+
+Every statement is counted with the trips of its loops: bytes moved, operations of dots, exponentials, other elementwise work.
+Time is the largest of what each unit needs, what the memory system needs, and the latency of the programs that one
+multiprocessor runs one after another. The model is meant to rank plans; its figures are estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from .program import Buffer, Dot, For, Kernel, Let, Load, Range, Reduce, Statement, Store, Var
+from .sizes import Sizes
+from .targets import Target
+
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 4}
+EXPENSIVE = ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf", "rsqrt", "sqrt", "div", "pow")
+SHARED_RATE = 200e9
+LATENCY = 0.9e-6
+STEP = 0.12e-6
+START = 1.5e-6
+
+
+@dataclass(slots=True)
+class Counts:
+    """What one program does; `reads` and `writes` are bytes by buffer."""
+
+    dots: float = 0.0
+    dots32: float = 0.0
+    exps: float = 0.0
+    work: float = 0.0
+    shared: float = 0.0
+    steps: float = 0.0
+    reads: dict[str, float] = field(default_factory=lambda: {})
+    writes: dict[str, float] = field(default_factory=lambda: {})
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """
+    The estimate for one kernel.
+
+    Units: seconds; bytes from memory and through the second-level cache; operations; registers a thread; bytes of shared memory.
+    """
+
+    seconds: float
+    memory_bytes: float
+    cache_bytes: float
+    flops: float
+    programs: int
+    waves: int
+    registers: int
+    shared: int
+    bound: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds * 1e6:.2f} us, bound by {self.bound}: {self.memory_bytes / 1e6:.2f} MB, {self.flops / 1e9:.3f} GFLOP, "
+            f"{self.programs} programs in {self.waves} waves, {self.registers} registers, {self.shared / 1024:.0f} KiB shared"
+        )
+
+
+class _Walk:
+    """One pass over a kernel: counts, and which grid dimensions each buffer's accesses depend on."""
+
+    def __init__(self, kernel: Kernel, sizes: Sizes) -> None:
+        self.kernel = kernel
+        self.counts = Counts()
+        self.scalars: dict[int, int] = {}
+        self.sources: dict[int, frozenset[str]] = {}
+        self.touches: dict[str, frozenset[str]] = {}
+        self.staged = 0
+        self.resident = 0
+        self.carried = 0
+        self.widest = 0
+        self.operands = _dot_operands(kernel.body)
+        for name, var in kernel.sizes:
+            self.scalars[id(var)] = sizes.hint(name) if name in sizes.extents else sizes.values[name]
+        self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
+        for dim in kernel.grid:
+            self.scalars[id(dim.start)] = (self.grid[dim.dim] // 2) * dim.tile
+            self.sources[id(dim.start)] = frozenset((dim.dim,))
+        self.body(kernel.body, 1.0, False)
+
+    def _from(self, args: Sequence[Var]) -> frozenset[str]:
+        return frozenset[str]().union(*(self.sources.get(id(arg), frozenset()) for arg in args))
+
+    def body(self, body: Sequence[Statement], trips: float, looped: bool) -> None:
+        for statement in body:
+            match statement:
+                case Let():
+                    self._let(statement, trips)
+                case Range(out=out, start=start):
+                    self.sources[id(out)] = self._from((start,))
+                case Load():
+                    self._load(statement, trips, looped)
+                case Store(buffer=buffer, index=index, value=value):
+                    sizes = dict(entry for _, var in index for entry in var.type.dims)
+                    amount = prod(sizes.values()) * BYTES[buffer.dtype] * trips
+                    self.counts.writes[buffer.name] = self.counts.writes.get(buffer.name, 0.0) + amount
+                    self.counts.work += _elements(value) * trips
+                case Reduce(value=value, out=out):
+                    self.counts.work += 1.5 * _elements(value) * trips
+                    self.sources[id(out)] = frozenset()
+                case Dot(a=a, b=b, out=out):
+                    self._dot(a, b, out, trips)
+                case For():
+                    self._loop(statement, trips)
+
+    def _let(self, op: Let, trips: float) -> None:
+        self.sources[id(op.out)] = self._from(op.args)
+        values = [self.scalars.get(id(arg)) for arg in op.args]
+        if not op.out.type.dims and op.out.type.dtype == "index":
+            if op.kind == "constant":
+                self.scalars[id(op.out)] = int(op.attr[0])
+            elif all(value is not None for value in values):
+                self.scalars[id(op.out)] = _integer(op.kind, [value for value in values if value is not None])
+            return
+        if op.kind in ("constant", "broadcast"):
+            return
+        size = _elements(op.out) * trips
+        if op.kind in EXPENSIVE:
+            self.counts.exps += size
+        self.counts.work += size * (0.5 if op.kind in ("cast", "compare", "select") else 1.0)
+        if op.out.type.dtype in ("f32", "f16", "bf16"):
+            self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
+
+    def _load(self, op: Load, trips: float, looped: bool) -> None:
+        amount = _elements(op.out) * BYTES[op.buffer.dtype]
+        for (_, var), stride in zip(op.index, _strides(op.buffer, op.index), strict=True):
+            if stride == 1 and var.type.dims:
+                run = var.type.dims[0][1] * BYTES[op.buffer.dtype]
+                if run < 64:
+                    amount = amount * 64 // max(1, run)
+                break
+        self.counts.reads[op.buffer.name] = self.counts.reads.get(op.buffer.name, 0.0) + amount * trips
+        used = self._from([var for _, var in op.index])
+        self.touches[op.buffer.name] = self.touches.get(op.buffer.name, frozenset()) | used
+        self.sources[id(op.out)] = used
+        self.counts.work += _elements(op.out) * trips * 0.25
+        size = _elements(op.out) * BYTES[op.buffer.dtype]
+        if id(op.out) in self.operands:
+            if looped:
+                self.staged += size
+            else:
+                self.resident += size
+        else:
+            self.widest = max(self.widest, size)
+
+    def _dot(self, a: Var, b: Var, out: Var, trips: float) -> None:
+        rows, columns = (size for _, size in out.type.dims[-2:])
+        over = a.type.dims[-1][1]
+        flops = 2.0 * rows * columns * over * trips
+        if a.type.dtype == "f32":
+            self.counts.dots32 += flops
+        else:
+            self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
+        width = BYTES[a.type.dtype]
+        self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
+        self.widest = max(self.widest, _elements(out) * 4)
+
+    def _loop(self, op: For, trips: float) -> None:
+        start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
+        count = max(0, -(-(stop - start) // op.step))
+        self.sources[id(op.index)] = frozenset()
+        self.scalars[id(op.index)] = start + (count // 2) * op.step
+        self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
+        self.counts.steps += count * trips
+        self.body(op.body, trips * count, True)
+
+
+def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | None]:
+    table = dict(zip(buffer.axes, buffer.strides, strict=True))
+    return [table[axis] for axis, _ in index]
+
+
+def _elements(var: Var) -> int:
+    return prod(size for _, size in var.type.dims)
+
+
+def _integer(kind: str, args: Sequence[int]) -> int:
+    a, b = args[0], args[-1]
+    match kind:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return a // b if b else 0
+        case "mod":
+            return a % b if b else 0
+        case "min":
+            return min(a, b)
+        case "max":
+            return max(a, b)
+        case _:
+            return a
+
+
+def _dot_operands(body: Sequence[Statement]) -> set[int]:
+    """The variables that reach a dot unchanged or by a cast or reorder."""
+    made: dict[int, Statement] = {}
+    wanted: list[Var] = []
+
+    def scan(part: Sequence[Statement]) -> None:
+        for statement in part:
+            match statement:
+                case For(body=inner):
+                    scan(inner)
+                case Dot(a=a, b=b):
+                    wanted.extend((a, b))
+                case Let(out=out):
+                    made[id(out)] = statement
+                case _:
+                    pass
+
+    scan(body)
+    out: set[int] = set()
+    while wanted:
+        var = wanted.pop()
+        out.add(id(var))
+        maker = made.get(id(var))
+        if isinstance(maker, Let) and maker.kind in ("cast", "broadcast"):
+            wanted.extend(maker.args)
+    return out
+
+
+def estimate(kernel: Kernel, sizes: Sizes, target: Target) -> Cost | None:
+    """The cost of a kernel on a machine, or None where it does not fit."""
+    walk = _Walk(kernel, sizes)
+    counts = walk.counts
+    programs = prod(walk.grid.values())
+    threads = kernel.num_warps * target.warp
+    registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32
+    shared = walk.staged * max(1, kernel.num_stages - 1) + walk.resident + (walk.widest // 4 if counts.dots else 0)
+    if shared > target.shared or registers > 320:
+        return None
+    blocks = max(1, min(32, target.registers // (threads * min(255, registers)), target.shared // max(1, shared), 2048 // threads))
+    concurrent = target.multiprocessors * blocks
+    waves = -(-programs // concurrent)
+    unique = _unique_bytes(kernel, sizes)
+    memory = _memory_bytes(walk, unique, concurrent, programs, target)
+    cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
+    spill = 1.0 if registers <= 255 else 1.0 + (registers - 255) / 40
+    each = target.multiprocessors
+    units = {
+        "dots": counts.dots * each / target.dot_rate + counts.dots32 * each / target.dot32_rate,
+        "exponentials": counts.exps * each / target.exp_rate,
+        "elementwise work": counts.work * each / target.alu_rate * 4,
+        "shared memory": counts.shared / SHARED_RATE,
+    }
+    largest = max(units, key=lambda name: units[name])
+    busy = (units[largest] + 0.35 * (sum(units.values()) - units[largest])) * spill
+    rounds = -(-programs // target.multiprocessors)
+    depth = max(1, kernel.num_stages - 1)
+    chain = START + counts.steps * max(STEP, LATENCY / depth) + (LATENCY if not counts.steps else 0.0)
+    times = {
+        largest: rounds * busy,
+        "memory": memory / target.bandwidth,
+        "cache": cache / target.l2_bandwidth,
+        "latency": waves * chain,
+    }
+    bound = max(times, key=lambda name: times[name])
+    seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
+    flops = programs * (counts.dots + counts.dots32 + counts.work)
+    return Cost(seconds, memory, cache, flops, programs, waves, registers, int(shared), bound)
+
+
+def _unique_bytes(kernel: Kernel, sizes: Sizes) -> dict[str, float]:
+    return {buffer.name: float(sizes.hint_product(buffer.axes) * BYTES[buffer.dtype]) for buffer in kernel.buffers}
+
+
+def _memory_bytes(walk: _Walk, unique: Mapping[str, float], concurrent: int, programs: int, target: Target) -> float:
+    """
+    Bytes that reach memory: each buffer once where the cache holds what is reused, else once a wave for what a wave shares.
+    """
+    written = sum(min(unique[name], amount * programs) for name, amount in walk.counts.writes.items())
+    reads = walk.counts.reads
+    once = sum(min(unique[name], amount * programs) for name, amount in reads.items())
+    if once <= 0.7 * target.l2:
+        return written + once
+    covered: dict[str, int] = {}
+    left = concurrent
+    for dim in walk.kernel.grid:
+        covered[dim.dim] = max(1, min(walk.grid[dim.dim], left))
+        left = max(1, left // covered[dim.dim])
+    waves = -(-programs // concurrent)
+    total = written
+    for name, amount in reads.items():
+        part = amount * prod(covered[dim] for dim in sorted(walk.touches[name]))
+        total += min(amount * programs, max(min(unique[name], amount * programs), waves * min(part, unique[name])))
+    return total

@@ -1,0 +1,253 @@
+"""
+The plans worth considering for one kernel: roles, packing, tile sizes, layout order, warps and stages.
+
+Axes that every result has and nothing reduces are parallel; the others are walked by a loop or held whole in a tile. Parallel
+axes that occur with the same operands of every contraction are on the same side of its dots and may be packed into one
+dimension; axes that all operands have are batches, one program each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .nodes import Node
+from .problem import Problem
+from .roles import Dim, Plan, Role, power_of_two
+
+LARGEST_WHOLE_DOT = 256
+LARGEST_WHOLE = 16384
+DOT_TILES = (16, 32, 64, 128, 256)
+OVER_TILES = (16, 32, 64, 128)
+VECTOR_TILES = (64, 128, 256, 512, 1024)
+ROW_TILES = (1, 2, 4, 8, 16, 32)
+SWEEP_TILES = (128, 256, 512, 1024, 2048)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Axes that make one dimension, and the (role, tile) pairs it may have."""
+
+    axes: tuple[str, ...]
+    choices: tuple[tuple[Role, int], ...]
+
+
+def plans(problem: Problem, limit: int) -> Iterator[Plan]:
+    """Candidate plans, in a fixed order, at most `limit` of them."""
+    return itertools.islice(_plans(problem), limit)
+
+
+def _plans(problem: Problem) -> Iterator[Plan]:
+    for slots in _structures(problem):
+        order = _layout(problem, slots)
+        for choice in itertools.product(*(slot.choices for slot in slots)):
+            dims = [Dim("_".join(slot.axes), slot.axes, role, tile) for slot, (role, tile) in zip(slots, choice, strict=True)]
+            if not _reducible(problem, dims) or _too_large(problem, dims):
+                continue
+            ordered = tuple(dims[place] for place in order)
+            raster = _raster(problem, ordered)
+            for warps, stages in _launches(problem, ordered):
+                yield Plan(ordered, raster, warps, stages)
+
+
+def contractions(problem: Problem) -> list[Node]:
+    """The sums of products that may become dots."""
+    return [node for node in problem.nodes if node.kind == "contract" and len(node.args) > 1]
+
+
+def parallel_axes(problem: Problem) -> tuple[str, ...]:
+    """The axes that every result has and nothing reduces."""
+    reduced = {axis for node in problem.reductions for axis in node.removed}
+    common = set(problem.results[0].buffer.axes)
+    for result in problem.results[1:]:
+        common &= set(result.buffer.axes)
+    return problem.graph.ordered(common - reduced)
+
+
+def _signature(problem: Problem, axis: str, dots: Sequence[Node]) -> tuple[tuple[bool, ...], ...]:
+    if dots:
+        return tuple(tuple(axis in arg.axes for arg in node.args) for node in dots)
+    return tuple((axis in node.axes,) for node in problem.nodes if node.kind == "load")
+
+
+def _is_side(signature: tuple[tuple[bool, ...], ...]) -> bool:
+    return any(any(having) and not all(having) for having in signature)
+
+
+def _structures(problem: Problem) -> Iterator[list[Slot]]:
+    """Ways to group axes into dimensions, with the choices of each."""
+    parallel = parallel_axes(problem)
+    dots = contractions(problem)
+    groups: dict[tuple[tuple[bool, ...], ...], list[str]] = {}
+    single: list[Slot] = []
+    memory = [axis for result in problem.results for axis in result.buffer.axes]
+    for axis in sorted(parallel, key=memory.index):
+        signature = _signature(problem, axis, dots)
+        if (dots and not _is_side(signature)) or problem.sizes.fixed(axis) == 1 or _is_chunk_count(problem, axis):
+            single.append(Slot((axis,), (("grid", 1),)))
+        else:
+            groups.setdefault(signature, []).append(axis)
+    sequential = _sequential(problem, [axis for axis in problem.used_axes() if axis not in parallel], bool(dots))
+    vector = _contiguous(problem)
+    options: list[list[list[Slot]]] = []
+    for axes in groups.values():
+        tiles = _side_tiles(problem, axes, dots, vector)
+        ways = [[Slot(tuple(axes), tiles)]]
+        if len(axes) > 1 and problem.sizes.hint(axes[-1]) >= 16:
+            inner = _side_tiles(problem, axes[-1:], dots, vector)
+            ways.append([*(Slot((axis,), (("grid", 1),)) for axis in axes[:-1]), Slot((axes[-1],), inner)])
+        options.append(ways)
+    for way in itertools.product(*options):
+        for rest in sequential:
+            yield [*(slot for part in way for slot in part), *rest, *single]
+
+
+def _is_chunk_count(problem: Problem, axis: str) -> bool:
+    """Whether an axis counts the chunks of a split that this kernel walks."""
+    used = problem.used_axes()
+    return any(entry.chunk_of is not None and entry.chunk_of[1] == axis and entry.name in used for entry in problem.graph.axes)
+
+
+def _contiguous(problem: Problem) -> str | None:
+    """The axis along which the first result is contiguous."""
+    return next((axis for axis in reversed(problem.results[0].buffer.axes) if problem.sizes.fixed(axis) != 1), None)
+
+
+def _side_tiles(problem: Problem, axes: Sequence[str], dots: Sequence[Node], vector: str | None) -> tuple[tuple[Role, int], ...]:
+    total = max(1, problem.sizes.hint_product(axes))
+    largest = power_of_two(total)
+    if dots:
+        tiles = [tile for tile in DOT_TILES if tile <= max(16, largest)]
+        if not _two_sided(problem, axes, dots):
+            tiles = [tile for tile in (1, 4, *DOT_TILES) if tile <= largest]
+    else:
+        tiles = [tile for tile in (VECTOR_TILES if vector in axes else ROW_TILES) if tile <= largest] or [largest]
+        if vector in axes and largest > tiles[-1] and largest <= LARGEST_WHOLE:
+            tiles.append(min(largest, 2048))
+    return tuple(("grid", tile) for tile in tiles)
+
+
+def _two_sided(problem: Problem, axes: Sequence[str], dots: Sequence[Node]) -> bool:
+    """Whether some contraction that has these axes also has, on another operand, axes of its own."""
+    for node in dots:
+        with_axes = [arg for arg in node.args if any(axis in arg.axes for axis in axes)]
+        others = [arg for arg in node.args if arg not in with_axes]
+        own = {axis for arg in others for axis in arg.axes} - {axis for arg in with_axes for axis in arg.axes}
+        if with_axes and any(problem.sizes.fixed(axis) != 1 for axis in own):
+            return True
+    return False
+
+
+def _sequential(problem: Problem, axes: Sequence[str], dots: bool) -> list[list[Slot]]:
+    """Ways to walk the axes that are not parallel: each alone, or those always reduced together as one loop."""
+    alone = [Slot((axis,), _walks(problem, (axis,), dots)) for axis in axes]
+    out = [alone]
+    together: dict[tuple[int, ...], list[str]] = {}
+    stored = {axis for result in problem.results for axis in result.buffer.axes}
+    for axis in axes:
+        having = tuple(node.id for node in problem.reductions if axis in node.removed)
+        if axis not in stored and problem.sizes.axes[axis].chunk_of is None:
+            together.setdefault(having, []).append(axis)
+    packs = [tuple(group) for group in together.values() if len(group) > 1]
+    if packs:
+        merged = {axis for pack in packs for axis in pack}
+        rest = [slot for slot in alone if slot.axes[0] not in merged]
+        out.append([*(Slot(pack, _walks(problem, pack, dots)) for pack in packs), *rest])
+    return out
+
+
+def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[Role, int], ...]:
+    """The roles and tiles of an axis that one program walks."""
+    sizes = [problem.sizes.fixed(axis) for axis in axes]
+    hint = max(1, problem.sizes.hint_product(axes))
+    out: list[tuple[Role, int]] = []
+    contracted = any(node.kind == "contract" and set(axes) & set(node.removed) for node in problem.nodes)
+    largest = power_of_two(hint)
+    if all(size is not None for size in sizes) and len(axes) == 1:
+        smallest = 16 if contracted and dots and hint > 1 else 1
+        if largest <= (LARGEST_WHOLE_DOT if contracted or dots else LARGEST_WHOLE):
+            out.append(("full", max(largest, smallest)))
+            if largest <= 16:
+                return tuple(out)
+    tiles = OVER_TILES if contracted or dots else SWEEP_TILES
+    out.extend(("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0])
+    if contracted and not dots:
+        out.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
+    return tuple(out)
+
+
+def _reducible(problem: Problem, dims: Sequence[Dim]) -> bool:
+    """Whether every reduction has at most one loop."""
+    role = {axis: dim for dim in dims for axis in dim.axes}
+    for node in problem.reductions:
+        if len({role[axis].name for axis in node.removed if role[axis].role == "loop"}) > 1:
+            return False
+    return True
+
+
+def _too_large(problem: Problem, dims: Sequence[Dim]) -> bool:
+    """Whether some reduced value or result is larger than the registers of a block hold."""
+    tile = {axis: dim for dim in dims for axis in dim.axes}
+    for node in problem.nodes:
+        size = 1
+        for name in sorted({tile[axis].name for axis in node.axes}):
+            size *= next(dim.tile for dim in dims if dim.name == name)
+        if size > 65536 or (node.kind in ("reduce", "contract") and size > 32768 * 2):
+            return True
+    return False
+
+
+def _layout(problem: Problem, slots: Sequence[Slot]) -> tuple[int, ...]:
+    """The order of dimensions in which the fewest dots need a transposed operand: rows, then what is summed, then columns."""
+    name = {axis: place for place, slot in enumerate(slots) for axis in slot.axes}
+    tiled = [place for place, slot in enumerate(slots) if any(tile > 1 for _, tile in slot.choices)]
+    scalars = [place for place in range(len(slots)) if place not in tiled]
+    dots: list[tuple[set[int], set[int], set[int]]] = []
+    for node in contractions(problem):
+        left = {name[axis] for axis in node.args[0].axes}
+        right = {name[axis] for arg in node.args[1:] for axis in arg.axes}
+        over = {name[axis] for axis in node.removed}
+        dots.append((left - right - over, over, right - left - over))
+    if len(tiled) > 7:
+        return (*tiled, *scalars)
+    best: tuple[int, tuple[int, ...]] | None = None
+    for order in itertools.permutations(tiled):
+        rank = {place: at for at, place in enumerate(order)}
+        cost = 0
+        for rows, over, columns in dots:
+            for a, k, b in itertools.product(rows, over, columns):
+                if a in rank and b in rank and k in rank and not (rank[a] < rank[k] < rank[b] or rank[b] < rank[k] < rank[a]):
+                    cost += 1
+        if best is None or cost < best[0]:
+            best = (cost, order)
+    assert best is not None
+    return (*best[1], *scalars)
+
+
+def _raster(problem: Problem, dims: Sequence[Dim]) -> tuple[str, ...]:
+    """Grid order, fastest first: tiled dimensions in layout order, then single ones from the innermost of the first result outward."""
+    tiled = [dim.name for dim in dims if dim.role == "grid" and dim.tile > 1]
+    memory = list(problem.results[0].buffer.axes)
+    single = [dim for dim in dims if dim.role == "grid" and dim.tile == 1]
+    single.sort(key=lambda dim: -memory.index(dim.axes[0]))
+    return (*tiled, *(dim.name for dim in single))
+
+
+def _launches(problem: Problem, dims: Sequence[Dim]) -> list[tuple[int, int]]:
+    """Warps and stages for a plan."""
+    tile = {axis: dim for dim in dims for axis in dim.axes}
+    largest = 1
+    for node in problem.nodes:
+        size = 1
+        for name in sorted({tile[axis].name for axis in node.axes}):
+            size *= next(dim.tile for dim in dims if dim.name == name)
+        largest = max(largest, size)
+    if largest >= 128 * 128:
+        warps = (8, 4)
+    elif largest >= 2048:
+        warps = (4,)
+    else:
+        warps = (4, 2) if largest >= 512 else (1,)
+    stages = (3, 2, 4) if any(dim.role == "loop" for dim in dims) else (2,)
+    return [(warp, stage) for warp in warps for stage in stages]

@@ -1,0 +1,366 @@
+"""
+Emission of reductions: within a tile, as dots, and as loops that carry accumulators.
+
+When a reduction over a loop is demanded, every reduction of the kernel with the same loop, the same home and the same stage
+goes into that loop. A free shift becomes a running maximum there: when it moves from m to m', an accumulator of degree -k is
+multiplied by alpha^k with alpha = exp(m - m') just before its update (online normalisation: Milakov & Gimelshein, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import lanes
+from .emit import INFINITY, Emitter, InfeasibleError, Scope, Value
+from .nodes import REDUCING, Node
+from .program import Carried, Dot, Let, Reduce, TileType, Var
+from .roles import Dim
+
+LOG2E = 1.4426950408889634
+SMALLEST_DOT = 16
+
+
+def neutral_of(kind: str) -> float:
+    """What a reduction starts from."""
+    return {"sum": 0.0, "max": -INFINITY, "min": INFINITY}[kind]
+
+
+def reduction(emitter: Emitter, node: Node, home: Scope) -> Value:
+    """The value of a sum, maximum, minimum or contraction, in the node's type."""
+    dim = emitter.loop_of(node)
+    if dim is None:
+        return emitter.cast(_tile_reduction(emitter, node, home), node.dtype)
+    _run_loop(emitter, dim, home, node)
+    return home.memo[node]
+
+
+def level(emitter: Emitter, shift: Node, scope: Scope) -> Value:
+    """The value of a shift in units of log2: the running one inside its loop, else the final one. 0 in place of -inf."""
+    for candidate in scope.chain():
+        found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
+        if found is not None:
+            return found
+    raw = raw_level(emitter, shift, scope)
+    out = _guarded(emitter, shift, raw, raw.scope)
+    raw.scope.memo["level", shift.id] = out
+    return out
+
+
+def raw_level(emitter: Emitter, shift: Node, scope: Scope) -> Value:
+    """The maximum a shift stands for, in units of log2; -inf where nothing is live."""
+    key = ("raw", shift.id)
+    for candidate in scope.chain():
+        if key in candidate.memo:
+            return candidate.memo[key]
+    home = emitter.home(shift, scope)
+    dim = emitter.loop_of(shift)
+    if dim is None:
+        home.memo[key] = _highest(emitter, shift, home)
+    else:
+        _run_loop(emitter, dim, home, shift)
+    return home.memo[key]
+
+
+def _guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
+    """The level with 0 in place of -inf, where all of a row may be masked."""
+    if not may_be_minus_infinity(shift.args[0]):
+        return raw
+    bottom, zero = emitter.constant(-INFINITY, "f32"), emitter.constant(0.0, "f32")
+    dead = emitter.let(scope, "compare", (raw, bottom), "i1", ("eq",), name="dead")
+    return emitter.let(scope, "select", (dead, zero, raw), "f32", name=raw.var.name)
+
+
+def may_be_minus_infinity(node: Node) -> bool:
+    """Whether a value may be -inf in valid programs: constants, masks given as data, and what passes them on."""
+    match node.kind:
+        case "constant":
+            return node.attr[0] == -INFINITY
+        case "load" | "log":
+            return node.dtype not in ("i1", "i32", "i64", "index")
+        case "select":
+            return any(may_be_minus_infinity(arg) for arg in node.args[1:])
+        case "add" | "sub" | "cast" | "mul" | "div" | "min":
+            return any(may_be_minus_infinity(arg) for arg in node.args)
+        case "max":
+            return all(may_be_minus_infinity(arg) for arg in node.args)
+        case "reduce":
+            return node.attr[0] != "sum" and may_be_minus_infinity(node.args[0])
+        case _:
+            return False
+
+
+def _highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
+    """The maximum of a shift's logits within a tile, in units of log2."""
+    logits = shift.args[0]
+    value = emitter.cast(emitter.value(logits, scope), "f32")
+    value = _without_false_lanes(emitter, value, shift, -INFINITY, scope)
+    _remember(emitter, logits, value)
+    top = _reduce_tile(emitter, "max", value, shift, scope)
+    return emitter.let(scope, "mul", (top, emitter.constant(shift.scale * LOG2E, "f32")), "f32", name="level")
+
+
+def _remember(emitter: Emitter, node: Node, value: Value) -> None:
+    """Later users of a masked value take it in place of the unmasked one: they agree on every lane that exists."""
+    if node.dtype == value.var.type.dtype:
+        value.scope.memo[node] = value
+
+
+def _removed_dims(emitter: Emitter, node: Node) -> list[Dim]:
+    """The tile dimensions a reducing node removes, in layout order."""
+    names = emitter.names(node.removed)
+    return [emitter.by_name[name] for name, _ in emitter.tile_dims(names)]
+
+
+def _without_false_lanes(emitter: Emitter, value: Value, node: Node, neutral: float, scope: Scope) -> Value:
+    for dim in _removed_dims(emitter, node):
+        if emitter.ragged[dim.name] and value.lanes.get(dim.name, lanes.UNKNOWN) != neutral:
+            value = emitter.masked(value, dim, neutral, scope)
+    return value
+
+
+def _reduce_tile(emitter: Emitter, kind: str, value: Value, node: Node, scope: Scope) -> Value:
+    """Removes every tile dimension of a reducing node."""
+    removed = _removed_dims(emitter, node)
+    absent = [dim for dim in removed if dim.name not in value.var.type.names]
+    if absent and kind == "sum":
+        dims = emitter.tile_dims({*value.var.type.names, *(dim.name for dim in absent)})
+        value = emitter.let(scope, "broadcast", (value,), value.var.type.dtype, name=value.var.name, dims=dims)
+        for dim in absent:
+            if emitter.ragged[dim.name]:
+                value = emitter.masked(value, dim, 0.0, scope)
+    for dim in reversed(removed):
+        if dim.name not in value.var.type.names:
+            continue
+        dims = tuple(entry for entry in value.var.type.dims if entry[0] != dim.name)
+        out = Var(kind, TileType(dims, value.var.type.dtype))
+        scope.statements.append(Reduce(out, kind, value.var, dim.name))
+        value = Value(out, scope, {name: lanes.reduced(kind, value.lanes[name]) for name, _ in dims if name in value.lanes})
+    return value
+
+
+def _kind(node: Node) -> str:
+    return str(node.attr[0]) if node.kind == "reduce" else "sum"
+
+
+def _accumulator_dtype(node: Node) -> str:
+    if node.kind == "contract" or node.dtype in ("f16", "bf16"):
+        return "f64" if node.dtype == "f64" else "f32"
+    return node.dtype
+
+
+def _tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
+    """A reduction within one tile, in its accumulator's type."""
+    dtype = _accumulator_dtype(node)
+    if node.kind == "contract":
+        sides = _dot_sides(emitter, node)
+        return _product_sum(emitter, node, scope, dtype) if sides is None else _dot(emitter, node, sides, None, scope)
+    kind = _kind(node)
+    value = emitter.cast(emitter.value(node.args[0], scope), dtype)
+    value = _without_false_lanes(emitter, value, node, neutral_of(kind), scope) if dtype not in ("i1",) else value
+    return _reduce_tile(emitter, kind, value, node, scope)
+
+
+def _product_sum(emitter: Emitter, node: Node, scope: Scope, dtype: str) -> Value:
+    operands = [emitter.cast(emitter.value(arg, scope), dtype) for arg in node.args]
+    operands = _neutral_product(emitter, operands, node, scope)
+    out = operands[0]
+    for operand in operands[1:]:
+        out = emitter.let(scope, "mul", (out, operand), dtype)
+    return _reduce_tile(emitter, "sum", out, node, scope)
+
+
+def _neutral_product(emitter: Emitter, operands: Sequence[Value], node: Node, scope: Scope) -> list[Value]:
+    """The operands of a sum of products with false lanes masked as far as the product is not 0 there by itself."""
+    out = list(operands)
+    for dim in _removed_dims(emitter, node):
+        if not emitter.ragged[dim.name]:
+            continue
+        having = [place for place, operand in enumerate(out) if dim.name in operand.var.type.names]
+        for place in having:
+            if not lanes.finite(out[place].lanes.get(dim.name, lanes.UNKNOWN)):
+                out[place] = emitter.masked(out[place], dim, 0.0, scope)
+        if having and all(out[place].lanes[dim.name] != 0.0 for place in having):
+            out[having[0]] = emitter.masked(out[having[0]], dim, 0.0, scope)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """How a contraction maps to a dot: the operands (by position) of each side, and its three dimensions."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    rows: str
+    over: str
+    columns: str
+    dtype: str
+
+
+def _dot_sides(emitter: Emitter, node: Node) -> Sides | None:
+    """The dot a contraction is at these tiles, or None where it must be a product and a sum."""
+    removed = _removed_dims(emitter, node)
+    out = emitter.tile_dims(emitter.names(node.axes))
+    if len(removed) != 1 or len(out) != 2 or min(removed[0].tile, out[0][1], out[1][1]) < SMALLEST_DOT or len(node.args) < 2:
+        return None
+    rows, columns, over = out[0][0], out[1][0], removed[0].name
+    left: list[int] = []
+    right: list[int] = []
+    for place, arg in enumerate(node.args):
+        names = emitter.names(arg.axes)
+        if rows in names and columns in names:
+            return None
+        (right if columns in names else left).append(place)
+    for side, own in ((left, rows), (right, columns)):
+        names = {name for place in side for name in emitter.names(node.args[place].axes)}
+        if own not in names or over not in names:
+            return None
+    dtypes = {arg.dtype for arg in node.args}
+    if not dtypes <= {"f16", "bf16", "f32"}:
+        return None
+    dtype = dtypes.pop() if len(dtypes) == 1 else "f32"
+    return Sides(tuple(left), tuple(right), rows, over, columns, dtype)
+
+
+def _dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: Scope) -> Value:
+    operands = [_operand(emitter, node.args[place], sides, place in sides.left, scope) for place in range(len(node.args))]
+    operands = _neutral_product(emitter, operands, node, scope)
+    left = _side(emitter, [operands[place] for place in sides.left], (sides.rows, sides.over), sides.dtype, scope)
+    right = _side(emitter, [operands[place] for place in sides.right], (sides.over, sides.columns), sides.dtype, scope)
+    out = Var("dot", TileType(emitter.tile_dims({sides.rows, sides.columns}), "f32"))
+    scope.statements.append(Dot(out, left.var, right.var, sides.over, None if acc is None else acc.var))
+    false = {name: lanes.FINITE for name in (sides.rows, sides.columns) if emitter.ragged[name]}
+    for side, name in ((left, sides.rows), (right, sides.columns)):
+        other = right if side is left else left
+        whole = other.lanes.get(sides.over, lanes.FINITE)
+        if name in false and side.lanes.get(name) == 0.0 and lanes.finite(whole):
+            false[name] = 0.0
+        elif name in false and not lanes.finite(side.lanes.get(name, lanes.UNKNOWN)):
+            false[name] = lanes.UNKNOWN
+    return Value(out, scope, dict(false))
+
+
+def _operand(emitter: Emitter, node: Node, sides: Sides, left: bool, scope: Scope) -> Value:
+    """A dot operand; what is loaded for it alone is loaded with its dimensions already in the order of its side."""
+    wanted = (sides.rows, sides.over) if left else (sides.over, sides.columns)
+    names = emitter.names(node.axes)
+    order = tuple(name for name in wanted if name in names)
+    if node.kind != "load" or tuple(name for name, _ in emitter.tile_dims(names)) == order or set(order) != names:
+        return emitter.value(node, scope)
+    home = emitter.home(node, scope)
+    key = ("load", node.id, order)
+    if key not in home.memo:
+        home.memo[key] = emitter.load(node, home, order)
+    return home.memo[key]
+
+
+def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], dtype: str, scope: Scope) -> Value:
+    """One side of a dot: the product of its operands, cast, with exactly the dimensions `order`."""
+    out = operands[0] if len(operands) == 1 else emitter.cast(operands[0], "f32")
+    for operand in operands[1:]:
+        out = emitter.let(scope, "mul", (out, emitter.cast(operand, "f32")), "f32")
+    out = emitter.cast(out, dtype)
+    if out.var.type.names == order:
+        return out
+    dims = tuple((name, emitter.by_name[name].tile) for name in order)
+    moved = Var(out.var.name, TileType(dims, dtype))
+    where = out.scope if set(out.var.type.names) == set(order) else scope
+    where.statements.append(Let(moved, "broadcast", (out.var,)))
+    return Value(moved, where, {name: out.lanes.get(name, lanes.FINITE) for name in order if emitter.ragged[name]})
+
+
+def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
+    """The reductions that share the loop of `wanted`, shifts first."""
+    stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
+    known = [entry for scope in home.chain() for entry in scope.memo]
+    done = {entry for entry in known if isinstance(entry, Node)}
+    raw = {entry[1] for entry in known if isinstance(entry, tuple) and entry[0] == "raw"}
+    out: list[Node] = []
+    for node in emitter.problem.nodes:
+        if node.kind not in REDUCING or node in done or node.id in raw or emitter.loops_in(node) != loops:
+            continue
+        if emitter.loop_of(node) is dim and emitter.stage(node, dim) == stage and emitter.home(node, home) is home:
+            out.append(node)
+    return sorted(out, key=lambda node: (node.kind != "shift", node.id))
+
+
+def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
+    """Emits the loop for a reduction and all that share it; afterwards `home` knows their values."""
+    members = _members(emitter, dim, home, wanted)
+    scope, close = emitter.open_loop(dim, home)
+    carried: list[Carried] = []
+    after: list[tuple[Node, Value]] = []
+    alphas: dict[int, Value] = {}
+    shifts = [node for node in members if node.kind == "shift"]
+    for node in shifts:
+        init, inner, out = _accumulator(emitter, node, "level", "f32", -INFINITY, home, scope)
+        new = emitter.let(scope, "max", (inner, _highest(emitter, node, scope)), "f32", name="level", dims=inner.var.type.dims)
+        safe = _guarded(emitter, node, new, scope)
+        moved = emitter.let(scope, "sub", (inner, safe), "f32")
+        alphas[node.id] = emitter.let(scope, "exp2", (moved,), "f32", name="alpha")
+        carried.append(Carried(init.var, inner.var, new.var, out.var))
+        after.append((node, out))
+        scope.running[node.id] = safe
+    for node in members:
+        if node.kind != "shift":
+            entry, out = _accumulate(emitter, node, home, scope, shifts, alphas)
+            carried.append(entry)
+            after.append((node, out))
+    close(tuple(carried))
+    for node, out in after:
+        if node.kind == "shift":
+            home.memo["raw", node.id] = out
+        else:
+            home.memo[node] = emitter.cast(out, node.dtype)
+
+
+def _accumulator(
+    emitter: Emitter, node: Node, name: str, dtype: str, start: float, home: Scope, scope: Scope
+) -> tuple[Value, Value, Value]:
+    dims = emitter.tile_dims(emitter.names(node.axes))
+    integral = dtype in ("i32", "i64", "index")
+    value = (int(start) if abs(start) != INFINITY else _extreme(dtype, start)) if integral else start
+    init = emitter.constant(value, dtype, dims, name=name)
+    inner, out = Var(name, init.var.type), Var(name, init.var.type)
+    false = {entry: lanes.UNKNOWN for entry, _ in dims if emitter.ragged[entry]}
+    return init, Value(inner, scope, dict(false)), Value(out, home, dict(false))
+
+
+def _extreme(dtype: str, start: float) -> int:
+    bits = 31 if dtype == "i32" else 63
+    return 2**bits - 1 if start > 0 else -(2**bits)
+
+
+def _accumulate(
+    emitter: Emitter, node: Node, home: Scope, scope: Scope, shifts: Sequence[Node], alphas: dict[int, Value]
+) -> tuple[Carried, Value]:
+    """One accumulator of a loop: rescaled where a shift of the loop moved, then updated with this tile's part."""
+    kind, dtype = _kind(node), _accumulator_dtype(node)
+    init, inner, out = _accumulator(emitter, node, "acc" if node.kind == "contract" else kind, dtype, neutral_of(kind), home, scope)
+    dims = inner.var.type.dims
+    base = inner
+    degree = emitter.problem.degrees[node.op]
+    for shift in shifts:
+        power = degree.get(shift.op, 0) if shift in node.shifts else 0
+        if power > 0:
+            raise InfeasibleError("an accumulator grows as its shift does")
+        for _ in range(-power):
+            scaled = emitter.let(scope, "mul", (base, alphas[shift.id]), dtype, name=base.var.name, dims=dims)
+            if kind != "sum":
+                fresh = emitter.let(
+                    scope, "compare", (base, emitter.constant(neutral_of(kind), dtype)), "i1", ("eq",), name="fresh", dims=dims
+                )
+                scaled = emitter.let(scope, "select", (fresh, base, scaled), dtype, name=base.var.name, dims=dims)
+            base = scaled
+    sides = _dot_sides(emitter, node) if node.kind == "contract" else None
+    if sides is not None:
+        new = _dot(emitter, node, sides, base, scope)
+    else:
+        part = _tile_reduction(emitter, node, scope)
+        combine = {"sum": "add", "max": "max", "min": "min"}[kind]
+        new = emitter.let(scope, combine, (base, part), dtype, name=inner.var.name, dims=dims)
+    out.lanes = {
+        name: lanes.joined(lanes.reduced(kind, new.lanes.get(name, lanes.UNKNOWN)), init.lanes.get(name, lanes.UNKNOWN)) for name in out.lanes
+    }
+    return Carried(init.var, inner.var, new.var, out.var), out
+

@@ -1,0 +1,53 @@
+"""
+Schedules of one kernel as plain values: which axes make up each tile dimension, and the role and size of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["grid", "loop", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """
+    A dimension of tiles: one axis, or several packed and decoded by div and mod, the last fastest.
+
+    Roles: `grid` (parallel programs of `tile` elements), `loop` (sequential, `tile` at a time), `full` (the whole dimension in a
+    tile, whose size is its extent rounded up to a power of two). `tile` is a power of two; dimensions of tile 1 are scalars.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    role: Role
+    tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
+    """
+
+    dims: tuple[Dim, ...]
+    raster: tuple[str, ...]
+    num_warps: int = 4
+    num_stages: int = 3
+
+    def dim_of(self, axis: str) -> Dim:
+        """The dimension an axis is in. Raises: KeyError."""
+        for dim in self.dims:
+            if axis in dim.axes:
+                return dim
+        raise KeyError(axis)
+
+    def __str__(self) -> str:
+        parts = [f"{dim.name} {dim.role} {dim.tile}" for dim in self.dims]
+        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages"
+
+
+def power_of_two(value: int) -> int:
+    """The smallest power of two that is at least `value` and 1."""
+    return 1 << max(0, value - 1).bit_length()

@@ -707,8 +707,8 @@ class ConstantOp(IRDLOperation):
 
     def verify_(self) -> None:
         element = _tile(self.out).element
-        fits = isinstance(element, AnyFloat) if isinstance(self.value, FloatAttr) else (self.value.type == element) == (element == i1)
-        if not fits or (isinstance(self.value, IntegerAttr) and isinstance(element, AnyFloat)):
+        is_float, is_boolean = isinstance(self.value, FloatAttr), self.value.type == i1
+        if is_float != isinstance(element, AnyFloat) or is_boolean != (element == i1):
             raise VerifyException(f"value {self.value} does not fit elements {element}")
 
 
@@ -1549,7 +1549,7 @@ class AllocateOp(IRDLOperation):
     def verify_(self) -> None:
         _names([self.buffer_name.data], "buffer")
         parent = self.parent_op()
-        if isinstance(parent, ProgramOp) and isinstance(self.out.type, BufferType):
+        if isinstance(parent, ProgramOp):
             for axis in names_of(self.out.type.axes):
                 if axis not in names_of(parent.axes):
                     raise VerifyException(f"axis '{axis}' has no size; add it to the sizes of the program")

@@ -61,7 +61,7 @@ ELEMENTS: Mapping[str, Attribute] = {
 }
 """The MLIR type of each element type."""
 
-_DTYPES = {element: dtype for dtype, element in ELEMENTS.items()}
+_DTYPES: Mapping[Attribute, str] = {element: dtype for dtype, element in ELEMENTS.items()}
 _ELEMENTWISE = {op.name.removeprefix("sched."): op for op in sched.ELEMENTWISE}
 _HINT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

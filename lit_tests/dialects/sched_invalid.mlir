@@ -1,0 +1,306 @@
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// A dimension is a power of two.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 48], f32>
+}
+// CHECK: dimension 'm' has size 48, which is not a power of two; round it up and mask
+// -----
+
+// A dimension occurs once.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4, m = 4], f32>
+}
+// CHECK: dimension 'm' is listed twice
+// -----
+
+// Element types are those of the algebra.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0 : !sched.tile<[m = 4], i7>
+}
+// CHECK: i7 is not an element type; use f16, bf16, f32, f64, i1, i32, i64 or index
+// -----
+
+// A stride is an integer or unknown.
+sched.kernel @k (%i: !sched.buffer<[m : x], f32>) {}
+// CHECK: {{.*}}:3:{{.*}}error
+// -----
+
+// The result has every dimension of the operands.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %y = sched.constant 0.0 : !sched.tile<[n = 4], f32>
+  %z = sched.add %x, %y : !sched.tile<[m = 4], f32>
+}
+// CHECK: sched.add: dimension 'n' of operand 1 is not in the result [m = 4]; add it or reduce it
+// -----
+
+// A dimension has one size.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.neg %x : !sched.tile<[m = 8], f32>
+}
+// CHECK: sched.neg: dimension 'm' has size 4 in operand 0 and 8 in the result
+// -----
+
+// Elements are not converted silently.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.exp %x : !sched.tile<[m = 4], f16>
+}
+// CHECK: sched.exp: operand 0 has elements f32 and the result f16; cast one
+// -----
+
+// The exponential is of floats.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0 : !sched.tile<[m = 4], i32>
+  %z = sched.exp %x : !sched.tile<[m = 4], i32>
+}
+// CHECK: sched.exp: the elements are i32; floats are needed
+// -----
+
+// Booleans are not added.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant true : !sched.tile<[m = 4], i1>
+  %z = sched.add %x, %x : !sched.tile<[m = 4], i1>
+}
+// CHECK: sched.add: the elements are i1; numbers are needed
+// -----
+
+// Floats have no bits.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.and %x, %x : !sched.tile<[m = 4], f32>
+}
+// CHECK: sched.and: the elements are f32; booleans or integers are needed
+// -----
+
+// The predicate is one of six.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %z = sched.compare ult %m, %n : !sched.tile<[], i1>
+}
+// CHECK: sched.compare: 'ult' is not a predicate; use eq, ne, lt, le, gt, ge
+// -----
+
+// A comparison gives i1.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %z = sched.compare lt %m, %n : !sched.tile<[], index>
+}
+// CHECK: sched.compare: the result has elements index; a comparison gives i1
+// -----
+
+// A condition is i1.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %z = sched.select %m, %m, %n : !sched.tile<[], index>
+}
+// CHECK: sched.select: the condition has elements index; i1 is needed
+// -----
+
+// A cast is no broadcast.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.cast %x : !sched.tile<[m = 4, n = 4], f16>
+}
+// CHECK: sched.cast: a cast keeps dimensions; use sched.broadcast for others
+// -----
+
+// A constant suits its elements.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.5 : !sched.tile<[m = 4], index>
+}
+// CHECK: '0.5' is no index
+// -----
+
+// A range has one dimension.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.range %m : !sched.tile<[m = 4, n = 4], index>
+}
+// CHECK: sched.range: the result is !sched.tile<[m = 4, n = 4], index>; an index tile of one dimension is needed
+// -----
+
+// A load gives every axis an index.
+sched.kernel @k (%b: !sched.buffer<[m : 4, n : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %b [m = %m] : !sched.tile<[], f32>
+}
+// CHECK: sched.load: axis 'n' of the buffer has no index
+// -----
+
+// A load knows the axes of its buffer.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %i [m = %m, q = %m] : !sched.tile<[], f32>
+}
+// CHECK: sched.load: axis 'q' is not in the buffer (has m)
+// -----
+
+// A checked axis is an axis.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %i [m = %m] check [n < %n] : !sched.tile<[], f32>
+}
+// CHECK: sched.load: checked axis 'n' is not in the buffer (has m)
+// -----
+
+// A load gives what the buffer holds.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %i [m = %m] : !sched.tile<[], f16>
+}
+// CHECK: sched.load: the result is !sched.tile<[], f16>; the indices and the buffer give [] of f32
+// -----
+
+// A cache hint is one of two.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %i [m = %m] evict never : !sched.tile<[], f32>
+}
+// CHECK: sched.load: 'never' is not a cache hint; use evict_first or evict_last
+// -----
+
+// A store does not convert.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[], f16>
+  sched.store %x to %i [m = %m]
+}
+// CHECK: sched.store: the value has elements f16 and the buffer f32; cast it
+// -----
+
+// A store has a place for every lane.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  sched.store %x to %i [m = %m]
+}
+// CHECK: sched.store: dimension 'm' = 4 of the value is not in the indices []
+// -----
+
+// An axis has one extent in a kernel.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.load %i [m = %m] check [m < %m] : !sched.tile<[], f32>
+  sched.store %x to %i [m = %m] check [m < %n]
+}
+// CHECK: sched.kernel: axis 'm' is checked against two extents; use one value for an axis
+// -----
+
+// Reductions are sum, max and min.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.reduce prod %x over m : !sched.tile<[], f32>
+}
+// CHECK: sched.reduce: 'prod' is not a reduction; use sum, max or min
+// -----
+
+// A reduction removes a dimension that is there.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.reduce sum %x over n : !sched.tile<[m = 4], f32>
+}
+// CHECK: sched.reduce: dimension 'n' is not in the operand [m = 4]
+// -----
+
+// A dot contracts the last with the last but one.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 16, k = 16], f16>
+  %y = sched.constant 0.0 : !sched.tile<[n = 16, k = 16], f16>
+  %z = sched.dot %x, %y over k : !sched.tile<[m = 16, n = 16], f32>
+}
+// CHECK: sched.dot: 'k' is not last in [m = 16, k = 16] and last but one in [n = 16, k = 16]
+// -----
+
+// A dot accumulates in f32.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 16, k = 16], f16>
+  %y = sched.constant 0.0 : !sched.tile<[k = 16, n = 16], f16>
+  %z = sched.dot %x, %y over k : !sched.tile<[m = 16, n = 16], f16>
+}
+// CHECK: sched.dot: the result is !sched.tile<[m = 16, n = 16], f16>; the product is [m = 16, n = 16] of f32
+// -----
+
+// A loop yields what it carries.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.for m %j = %m to %n step 4 carry (%c = %x) {
+    sched.yield %j
+  }
+}
+// CHECK: sched.for: the body yields !sched.tile<[], index>; the loop carries !sched.tile<[m = 4], f32>
+// -----
+
+// A loop advances.
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  sched.for m %j = %m to %n step 0 {
+  }
+}
+// CHECK: sched.for: step 0 is not positive
+// -----
+
+// Warps are a power of two.
+sched.kernel @k () warps 3 stages 1 {
+}
+// CHECK: sched.kernel: 3 warps; use a power of two up to 32
+// -----
+
+// A layout names the axes of its buffer.
+sched.program @p sizes [m = m] (%x: !sched.buffer<[m : 1], f32> layout "n") -> () {
+}
+// CHECK: sched.program: axis 'm' of buffer 'x' is not in its layout 'n'
+// -----
+
+// Every axis has a size.
+sched.program @p sizes [] (%x: !sched.buffer<[m : 1], f32> layout "m") -> () {
+}
+// CHECK: sched.program: axis 'm' of buffer 'x' has no size; add it to sizes
+// -----
+
+// An extent is an expression over symbols.
+sched.program @p sizes [m = "m.n"] () -> () {
+}
+// CHECK: unexpected '.' in extent 'm.n'
+// -----
+
+// A launch names a kernel of the module.
+sched.program @p sizes [] () -> () {
+  sched.launch @k()
+}
+// CHECK: sched.launch: '@k' is not a sched.kernel of the module
+// -----
+
+// A launch passes what the kernel takes.
+sched.kernel @k (%x: !sched.buffer<[m : 1], f32>) {
+}
+sched.program @p sizes [n = n] (%x: !sched.buffer<[n : 1], f32> layout "n") -> () {
+  sched.launch @k(%x)
+}
+// CHECK: sched.launch: buffer 0 is !sched.buffer<[n : 1], f32>; kernel '@k' takes !sched.buffer<[m : 1], f32>
+// -----
+
+// A launch can find the sizes.
+sched.kernel @k () sizes (%q = q) {
+}
+sched.program @p sizes [n = n] () -> () {
+  sched.launch @k()
+}
+// CHECK: sched.launch: kernel '@k' takes the size of 'q', which the program does not have
+// -----
+
+// Library routines are a closed list.
+sched.program @p sizes [n = n] (%x: !sched.buffer<[n : 1], f32> layout "n") -> () {
+  sched.library_call sort(%x) into %x over [n]
+}
+// CHECK: sched.library_call: 'sort' is not a library routine; use matmul
+// -----
+
+// A product removes the axes it sums over.
+sched.program @p sizes [n = n] (%x: !sched.buffer<[n : 1], f32> layout "n") -> (%y: !sched.buffer<[n : 1], f32> layout "n") {
+  sched.library_call matmul(%x, %x) into %y over [n]
+}
+// CHECK: sched.library_call: the result has axes n; the product has 
+// -----
+
+// A workspace has sizes.
+sched.program @p sizes [] () -> () {
+  %x = sched.allocate x : !sched.buffer<[n : 1], f32>
+}
+// CHECK: sched.allocate: axis 'n' has no size; add it to the sizes of the program
+// -----
+
+// A scalar argument is a size or a stride.
+sched.program @p sizes [] () -> () {
+  sched.launch_func @k() grid [] scalars ["m"] warps 1 stages 1
+}
+// CHECK: sched.launch_func: 'm' is not a scalar argument; use 'size NAME' or 'stride POSITION AXIS'

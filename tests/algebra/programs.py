@@ -30,6 +30,9 @@ class Program:
         self.dtype = dtype
 
     def __call__(self, kind: str, *args: int, attr: tuple[Attr, ...] = (), dtype: str | None = None) -> int:
+        """Adds an operation. Arithmetic is in f32 whatever the inputs are."""
+        if dtype is None and kind != "compare" and args and self.builder.ops[args[-1]].dtype in ("f16", "bf16"):
+            dtype = "f32"
         return self.builder.add(kind, *args, attr=attr, dtype=dtype)
 
     def number(self, value: float) -> int:

@@ -1,0 +1,161 @@
+"""
+The float gate: a rewrite may be exact in a field and bad in floats (a variance as E[x^2] - E[x]^2 with a large mean).
+
+Original and candidate run in the dtypes they name, arithmetic in float32, against the original in float64; both with safe
+exponentials, as they will run. Inputs are benign, and adversarial: a large mean, large logits, a tiny scale, many equal
+values, positive only, tiny sizes. A candidate whose error exceeds twice that of the original plus one unit in the last place
+of the result's dtype, for any kind of input, is dropped.
+
+The error of a result is |x - exact| / max(|exact|, root mean square of exact): its largest, and its root mean square; of
+every kind of input several draws are taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import Graph
+from ..reference import evaluate
+from ..reference.dtypes import FLOATS, Array, rounded
+from .probes import Probe, counted_axes, probe_graph, random_inputs, structured_axes
+from .stabilize import stabilize
+
+_MOST_ELEMENTS = 1 << 24
+_DRAWS = 3
+_MEDIUM = (12, 7, 16, 9)
+_TINY = (2, 1, 3, 1)
+_UNIT = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """Positions of the candidates that pass, reasons for those that do not, and positions that were too large to run."""
+
+    kept: tuple[int, ...]
+    dropped: Mapping[int, str]
+    unchecked: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of input: what it is called, the sizes it is drawn at, and how a normal draw becomes one."""
+
+    name: str
+    sizes: tuple[int, ...]
+    of: Callable[[Array, np.random.Generator], Array]
+
+
+def _equal(x: Array, rng: np.random.Generator) -> Array:
+    """All one value but for a few."""
+    return np.where(rng.random(x.shape) < 0.9, np.float64(rng.normal()), x)
+
+
+def _huge(x: Array, rng: np.random.Generator) -> Array:
+    return x * 100
+
+
+KINDS = (
+    Kind("benign inputs", _MEDIUM, lambda x, rng: x),
+    Kind("a large mean", _MEDIUM, lambda x, rng: x + 1000),
+    Kind("large values", _MEDIUM, _huge),
+    Kind("a tiny scale", _MEDIUM, lambda x, rng: x * 1e-3),
+    Kind("equal values", _MEDIUM, _equal),
+    Kind("positive values", _MEDIUM, lambda x, rng: np.abs(x)),
+    Kind("tiny sizes", _TINY, lambda x, rng: x),
+)
+
+
+def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = KINDS) -> Gated:
+    """
+    Which candidates are about as accurate as the original.
+
+    All graphs have the same inputs and results. Elements where float64 has no finite value, or the original none where
+    float64 has one, say nothing. Deterministic: inputs are seeded by their kind.
+    """
+    keep = (*counted_axes((original, *candidates)), *(axis for graph in candidates for axis in structured_axes(graph)))
+    baseline = stabilize(original)
+    stable = [stabilize(candidate) for candidate in candidates]
+    dropped: dict[int, str] = {}
+    unchecked: set[int] = set()
+    for number, kind in enumerate(kinds):
+        probe = probe_graph(original, kind.sizes, keep)
+        draws = [_inputs(probe, kind, np.random.default_rng([number, draw])) for draw in range(_DRAWS)]
+        if _at(baseline, probe).elements() > _MOST_ELEMENTS:
+            return Gated(tuple(range(len(candidates))), {}, tuple(range(len(candidates))))
+        exact = [_exact(original, baseline, probe, inputs) for inputs in draws]
+        ours = [_run(baseline, probe, inputs) for inputs in draws]
+        for index, candidate in enumerate(stable):
+            if index in dropped or index in unchecked:
+                continue
+            if _at(candidate, probe).elements() > _MOST_ELEMENTS:
+                unchecked.add(index)
+                continue
+            theirs = [_run(candidate, probe, inputs) for inputs in draws]
+            reason = _worse(original, exact, ours, theirs)
+            if reason:
+                dropped[index] = f"{reason} on {kind.name}"
+    kept = tuple(index for index in range(len(candidates)) if index not in dropped)
+    return Gated(kept, dropped, tuple(sorted(unchecked)))
+
+
+def _at(graph: Graph, probe: Probe) -> Probe:
+    """Another graph at the sizes of a probe. Axes the probe lacks (an added split) keep their extents over its symbols."""
+    known = {axis.name: axis for axis in probe.graph.axes}
+    axes = tuple(known.get(axis.name, axis) for axis in graph.axes)
+    symbols = {symbol.name: 2 * symbol.multiple_of for symbol in graph.symbols} | dict(probe.symbols)
+    return Probe(replace(graph, axes=axes), symbols)
+
+
+def _inputs(probe: Probe, kind: Kind, rng: np.random.Generator) -> list[Array]:
+    out: list[Array] = []
+    for entry, value in zip(probe.graph.inputs, random_inputs(probe, rng, 1.0), strict=True):
+        out.append(rounded(kind.of(value, rng), entry.dtype) if entry.dtype in FLOATS else value)
+    return out
+
+
+def _run(graph: Graph, probe: Probe, inputs: Sequence[Array]) -> list[Array]:
+    at = _at(graph, probe)
+    values = evaluate(at.graph, inputs, at.symbols, np.float32, respect_dtypes=True)
+    return [rounded(value, output.dtype).astype(np.float64) for value, output in zip(values, graph.outputs, strict=True)]
+
+
+def _exact(original: Graph, baseline: Graph, probe: Probe, inputs: Sequence[Array]) -> list[Array]:
+    """float64: as written, and with safe exponentials where that overflows."""
+    written = evaluate(probe.graph, inputs, probe.symbols, np.float64)
+    safe = evaluate(_at(baseline, probe).graph, inputs, probe.symbols, np.float64)
+    return [np.where(np.isfinite(a), a, b).astype(np.float64) for a, b in zip(written, safe, strict=True)]
+
+
+def _worse(original: Graph, exact: list[list[Array]], ours: list[list[Array]], theirs: list[list[Array]]) -> str:
+    """Why the candidate's results are worse than the original's over the draws of one kind, or nothing."""
+    for index, output in enumerate(original.outputs):
+        mine: list[Array] = []
+        other: list[Array] = []
+        for right, ref, got in zip((e[index] for e in exact), (o[index] for o in ours), (t[index] for t in theirs), strict=True):
+            if got.shape != right.shape:
+                return f"result {index} has shape {got.shape}, not {right.shape}"
+            sound = np.isfinite(right) & np.isfinite(ref)
+            if not np.isfinite(got[sound]).all():
+                return f"result {index} is not finite"
+            scale = np.maximum(np.abs(right[sound]), np.sqrt(np.mean(right[sound] ** 2)) if sound.any() else 0)
+            scale = np.where(scale == 0, 1, scale)
+            mine.append(np.abs(ref - right)[sound] / scale)
+            other.append(np.abs(got - right)[sound] / scale)
+        unit = _UNIT.get(output.dtype, 0.0)
+        for measure, name in ((_largest, "largest"), (_root_mean_square, "mean square")):
+            error, before = measure(other), measure(mine)
+            if error > 2 * before + unit:
+                return f"result {index} has a {name} error of {error:.2g}, the original {before:.2g},"
+    return ""
+
+
+def _largest(errors: list[Array]) -> float:
+    return max((float(error.max()) for error in errors if error.size), default=0.0)
+
+
+def _root_mean_square(errors: list[Array]) -> float:
+    joined = np.concatenate(errors) if errors else np.zeros(0)
+    return float(np.sqrt(np.mean(joined**2))) if joined.size else 0.0

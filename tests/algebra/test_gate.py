@@ -1,0 +1,114 @@
+"""Accurate rewrites pass the float gate; inaccurate ones and mutants do not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from cleave.algebra import gate
+from cleave.graph import Graph
+
+from .programs import Program
+
+Make = Callable[[Program], int]
+ROWS, WIDTH = 4, 96
+
+
+def variance(p: Program, one_pass: bool) -> int:
+    mean = p("mul", p.sum(0, "d"), p.number(1 / WIDTH))
+    if one_pass:
+        return p("sub", p("mul", p.sum(p("mul", 0, 0), "d"), p.number(1 / WIDTH)), p("mul", mean, mean))
+    centred = p("sub", 0, mean)
+    return p("mul", p.sum(p("mul", centred, centred), "d"), p.number(1 / WIDTH))
+
+
+def variances(dtype: str) -> tuple[Graph, Graph]:
+    out: list[Graph] = []
+    for one_pass in (False, True):
+        p = Program({"m": ROWS, "d": WIDTH}, {"x": "m d"}, dtype)
+        out.append(p.graph(p("rsqrt", p("add", variance(p, one_pass), p.number(1e-5)))))
+    return out[0], out[1]
+
+
+def test_one_pass_variance_is_dropped_for_a_large_mean() -> None:
+    """Exact algebra, useless digits."""
+    two_pass, one_pass = variances("f32")
+    result = gate(two_pass, [two_pass, one_pass])
+    assert result.kept == (0,)
+    assert "large mean" in result.dropped[1] or "equal values" in result.dropped[1]
+
+
+def test_the_other_way_round_both_pass() -> None:
+    two_pass, one_pass = variances("f32")
+    assert gate(one_pass, [two_pass, one_pass]).kept == (0, 1)
+
+
+def norm(p: Program, *, root: str = "inside", over: str = "d", late: bool = False, epsilon: bool = True) -> int:
+    """x over its root mean square, times a matrix; the scale before the product or after."""
+    square = p("mul", p.sum(p("mul", 0, 0), over), p.number(1 / WIDTH))
+    small = p.number(1e-5 if epsilon else 0.0)
+    if root == "inside":
+        scale = p("rsqrt", p("add", square, small))
+    else:
+        scale = p("div", p.number(1.0), p("add", p("sqrt", square), small))
+    return p("mul", p.contract(0, 1, over="d"), scale) if late else p.contract(p("mul", 0, scale), 1, over="d")
+
+
+def norm_graph(dtype: str = "f16", **options: str | bool) -> Graph:
+    p = Program({"m": WIDTH, "d": WIDTH, "e": 8}, {"x": "m d", "w": "d e"}, dtype)
+    value = norm(p, **options)  # pyright: ignore[reportArgumentType]
+    return p.graph(value)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_scale_after_the_product_passes(dtype: str) -> None:
+    assert gate(norm_graph(dtype), [norm_graph(dtype, late=True)]).kept == (0,)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [{"root": "outside"}, {"epsilon": False}, {"over": "m", "late": True}],
+    ids=["epsilon outside the root", "epsilon lost", "wrong axis"],
+)
+def test_mutants_of_a_norm_are_dropped(mutant: dict[str, str | bool]) -> None:
+    result = gate(norm_graph("f32"), [norm_graph("f32", **mutant)])
+    assert result.kept == ()
+
+
+def average(p: Program, mutant: str = "", *, late: bool = True) -> int:
+    """The average of v weighted by exp(x * scale) under a causal mask."""
+    x = p("mul", 0, p.number(1.4427 * 0.3 if mutant == "wrong base of exp" else 0.3))
+    e = p("exp", p.causal(x, float("-inf")))
+    over = "m" if mutant == "wrong axis" else "n"
+    z = p.sum(e, over)
+    if mutant == "dropped scale":
+        return p.contract(e, 1, over="n")
+    if mutant == "missing tail":
+        tail = p("compare", p("iota", attr=("n",)), p.number(5.0), attr=("le",))
+        e = p("select", tail, e, p.number(0.0))
+    if mutant == "log of z":
+        return p("div", p.contract(e, 1, over="n"), p("log", z))
+    if late:
+        top = p.contract(e, 1, over="n")
+        return p("div", z, top) if mutant == "swapped operands" else p("div", top, z)
+    return p.contract(p("div", e, z), 1, over="n")
+
+
+def average_graph(mutant: str = "", *, late: bool = True) -> Graph:
+    p = Program({"m": "m", "n": "n", "e": 8}, {"x": "m n", "v": "n e"}, "f16")
+    return p.graph(average(p, mutant, late=late))
+
+
+def test_late_quotient_passes_in_time() -> None:
+    """Large logits and rows with one live key among the inputs."""
+    start = time.perf_counter()
+    assert gate(average_graph(late=False), [average_graph()] * 3).kept == (0, 1, 2)
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("mutant", ["wrong base of exp", "wrong axis", "dropped scale", "missing tail", "log of z", "swapped operands"])
+def test_mutants_of_an_average_are_dropped(mutant: str) -> None:
+    result = gate(average_graph(late=False), [average_graph(mutant), average_graph()])
+    assert result.kept == (1,), result.dropped

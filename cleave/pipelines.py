@@ -1,0 +1,188 @@
+"""
+Pass pipelines as text, in xDSL's form `a{x=4 y=f},b` and in MLIR's form `builtin.module(a{x=4 y=f},b)`.
+
+All passes run on the whole module, so MLIR's form may name no other anchor.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar, cast
+
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline, parse_spec
+from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.hints import type_repr
+
+_Made = TypeVar("_Made", bound=ArgSpecConvertible)
+_ANCHOR = re.compile(r"\s*builtin\.module\s*\(")
+_NESTED = re.compile(r"([A-Za-z_][\w.-]*)\s*\(")
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+
+
+class PipelineError(ValueError):
+    """A pipeline or target text that is malformed, or names what does not exist."""
+
+
+def specs(text: str) -> tuple[ArgSpec, ...]:
+    """The passes of a pipeline in xDSL's form. Raises: PipelineError."""
+    try:
+        return tuple(parse_pipeline(text.strip()))
+    except ArgSpecParseError as error:
+        raise PipelineError(_one_line(text, error)) from None
+
+
+def spec(text: str) -> ArgSpec:
+    """One name with options, as `-t` takes it. Raises: PipelineError."""
+    try:
+        return parse_spec(text.strip())
+    except ArgSpecParseError as error:
+        raise PipelineError(_one_line(text, error)) from None
+
+
+def mlir_specs(text: str) -> tuple[ArgSpec, ...]:
+    """The passes of a pipeline in MLIR's form. Raises: PipelineError, also for nested anchors."""
+    anchor = _ANCHOR.match(text)
+    if anchor is None:
+        raise PipelineError(f"'{text}' does not start with an anchor; write builtin.module({text.strip()})")
+    hidden = _QUOTED.sub(lambda quoted: '"' + "_" * (len(quoted.group()) - 2) + '"', text)
+    end = _closing(hidden, anchor.end())
+    inner = hidden[anchor.end() : end]
+    nested = _NESTED.search(inner)
+    if nested is not None:
+        raise PipelineError(
+            f"nested anchor '{nested.group(1)}' at column {anchor.end() + nested.start() + 1}; passes run on builtin.module only"
+        )
+    if hidden[end + 1 :].strip():
+        raise PipelineError(f"unexpected '{text[end + 1 :].strip()}' after the pipeline")
+    return specs(_without_free_spaces(text[anchor.end() : end], inner))
+
+
+def build(names: Mapping[str, Callable[[], type[ModulePass]]], wanted: Sequence[ArgSpec]) -> tuple[ModulePass, ...]:
+    """The passes that specifications name. Raises: PipelineError for an unknown pass or option."""
+    passes: list[ModulePass] = []
+    for entry in wanted:
+        if entry.name not in names:
+            raise PipelineError(f"no pass is named '{entry.name}'; --list-passes shows them")
+        passes.append(made(names[entry.name](), entry))
+    return tuple(passes)
+
+
+def made(cls: type[_Made], entry: ArgSpec) -> _Made:
+    """A pass or target with the options of a specification. Raises: PipelineError for options it does not take."""
+    known = [option.name for option in options_of(cls)]
+    for name in entry.parameters:
+        if name.replace("_", "-") not in known:
+            raise PipelineError(f"{entry.name} has no option '{name}'; its options: {', '.join(known) or 'none'}")
+    try:
+        return cls.from_spec(entry)
+    except ValueError as error:
+        raise PipelineError(f"{entry.name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a pass or target: command-line name, type, default (None: required) and the text that documents it."""
+
+    name: str
+    type: str
+    default: str | None
+    doc: str
+
+
+def options_of(cls: type[ArgSpecConvertible]) -> tuple[Option, ...]:
+    """The options of a pass or target, with the docstring line under each field."""
+    docs = _field_docs(cls)
+    return tuple(
+        Option(
+            field.name.replace("_", "-"),
+            field.type if isinstance(field.type, str) else type_repr(field.type).replace("|", " | "),
+            _default(field),
+            docs.get(field.name, ""),
+        )
+        for field in dataclasses.fields(cls)
+        if field.name != "name" and field.init
+    )
+
+
+def summary_of(cls: type[ArgSpecConvertible]) -> str:
+    """The first sentence of the class' docstring, or of its module's."""
+    own = ast.get_docstring(_definition(cls))
+    module = inspect.getmodule(cls)
+    doc = own or (module.__doc__ if module is not None else None) or ""
+    return " ".join(doc.strip().split("\n\n")[0].split())
+
+
+def _definition(cls: type) -> ast.ClassDef:
+    node = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(node, ast.ClassDef)
+    return node
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base is object or not dataclasses.is_dataclass(base):
+            continue
+        body = _definition(base).body
+        for pair in pairwise(body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+                case _:
+                    pass
+    return docs
+
+
+def _default(field: dataclasses.Field[Any]) -> str | None:
+    if field.default_factory is not dataclasses.MISSING:
+        return _shown(field.default_factory())
+    return None if field.default is dataclasses.MISSING else _shown(field.default)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_shown(entry) for entry in cast("tuple[Any, ...]", value))
+    return str(value).lower() if isinstance(value, bool | None) else str(value)
+
+
+def _one_line(text: str, error: ArgSpecParseError) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    place = next((line for line in lines if line.startswith("pass-pipeline:")), "")
+    return f"'{text}': {lines[-1]}" + (f" (column {place.rsplit(':', 1)[1]})" if place else "")
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise PipelineError(f"'{text}' lacks a closing parenthesis")
+
+
+def _without_free_spaces(text: str, hidden: str) -> str:
+    """The text without the spaces that separate nothing: all outside braces, and in braces next to `{`, `}`, `,` and `=`."""
+    out: list[str] = []
+    depth = 0
+    quoted = False
+    for at, character in enumerate(hidden):
+        if character == '"':
+            quoted = not quoted
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character.isspace() and not quoted:
+            before = out[-1] if out else ""
+            after = hidden[at + 1 :].lstrip()[:1]
+            if depth == 0 or before in "{,= " or after in "},= ":
+                continue
+            out.append(" ")
+        else:
+            out.append(text[at])
+    return "".join(out)

@@ -1,0 +1,100 @@
+"""Pipelines in xDSL's and in MLIR's form, and the options of passes."""
+
+from dataclasses import dataclass
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from cleave.pipelines import Option, PipelineError, build, mlir_specs, options_of, specs, summary_of
+
+
+@dataclass(frozen=True)
+class SampleOnePass(ModulePass):
+    """
+    Does nothing, on request.
+
+    More about it.
+    """
+
+    name = "sample-one"
+
+    sizes: tuple[int, ...] = (1, 2)
+    """Sizes to try."""
+
+    tile_size: int | None = None
+    """Elements
+    of a tile."""
+
+    fast: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Leaves the module as it is."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "builtin.module(a{x=4 y=f},b)",
+        " builtin.module ( a { x=4  y=f } , b ) ",
+        "builtin.module(a{x = 4 y=f}, b)",
+    ],
+)
+def test_both_forms_mean_the_same(text: str) -> None:
+    assert mlir_specs(text) == specs("a{x=4 y=f},b")
+
+
+def test_quoted_values_are_kept_as_they_are() -> None:
+    (entry,) = mlir_specs('builtin.module(a{text="f(x),  {y" n=1})')
+    assert entry.parameters == {"text": ("f(x),  {y",), "n": (1,)}
+
+
+def test_an_empty_pipeline_is_one() -> None:
+    assert mlir_specs("builtin.module()") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b", "does not start with an anchor; write builtin.module(a,b)"),
+        ("builtin.module(a,func.func(b))", "nested anchor 'func.func' at column 18"),
+        ("builtin.module(a", "lacks a closing parenthesis"),
+        ("builtin.module(a) b", "unexpected 'b' after the pipeline"),
+        ("builtin.module(a{x=})", "Unknown argument value"),
+        ("builtin.module(a;b)", "Unknown token"),
+    ],
+)
+def test_malformed_pipelines_are_refused(text: str, message: str) -> None:
+    with pytest.raises(PipelineError) as caught:
+        mlir_specs(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_passes_take_their_options() -> None:
+    names = {"sample-one": lambda: SampleOnePass}
+    (made,) = build(names, specs("sample-one{sizes=3,4 tile-size=8 fast=true}"))
+    assert made == SampleOnePass(sizes=(3, 4), tile_size=8, fast=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sample-two", "no pass is named 'sample-two'"),
+        ("sample-one{tiles=1}", "sample-one has no option 'tiles'; its options: sizes, tile-size, fast"),
+        ("sample-one{fast=3}", "sample-one: Incompatible types"),
+    ],
+)
+def test_unknown_passes_and_options_are_refused(text: str, message: str) -> None:
+    with pytest.raises(PipelineError, match=message):
+        build({"sample-one": lambda: SampleOnePass}, specs(text))
+
+
+def test_options_carry_their_documentation() -> None:
+    assert options_of(SampleOnePass) == (
+        Option("sizes", "tuple[int, ...]", "1,2", "Sizes to try."),
+        Option("tile-size", "int | None", "none", "Elements of a tile."),
+        Option("fast", "bool", "false", ""),
+    )
+    assert summary_of(SampleOnePass) == "Does nothing, on request."

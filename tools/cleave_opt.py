@@ -1,0 +1,215 @@
+"""
+`cleave-opt`: read IR, run passes, print IR or a target's text.
+
+The options are those of `xdsl-opt`, with MLIR's `--pass-pipeline` and `--list-passes`. Mistakes in a program are one line
+`file:line:col: error: op: ...` on standard error, under `--verify-diagnostics` on standard output. Output is written only
+when all of it is known. Exit codes: 0 fine, 1 a mistake in a program, 2 a mistake in the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.targets.mlir import MLIRTarget
+from xdsl.universe import XDSL_UNIVERSE, Universe
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ShrinkException
+from xdsl.utils.target import Target
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from cleave.errors import CleaveError
+from cleave.parsing import parse_module, verify
+from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of, spec, specs, summary_of
+from cleave.universe import CLEAVE_UNIVERSE
+
+_SEPARATOR = "// -----"
+
+
+class CleaveOpt(xDSLOptMain):
+    """xDSL's driver with Cleave's dialects, passes and targets, MLIR's pipelines and located errors."""
+
+    passes: tuple[ModulePass, ...] = ()
+    version_format = f"cleave-opt {version('cleave')} (xDSL {{xdsl_version}})"
+
+    def register_all_dialects(self) -> None:
+        for universe in _universes():
+            for name, dialect in universe.all_dialects.items():
+                self.ctx.register_dialect(name, dialect)
+
+    def register_all_frontends(self) -> None:
+        for universe in _universes():
+            self.available_frontends.update(universe.all_frontends)
+
+    def register_all_passes(self) -> None:
+        for universe in _universes():
+            self.available_passes.update(universe.all_passes)
+
+    def register_all_targets(self) -> None:
+        for universe in _universes():
+            self.available_targets.update(universe.all_targets)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.prog = "cleave-opt"
+        arg_parser.add_argument("--pass-pipeline", default="", help="passes in MLIR's form, builtin.module(a{x=4 y=f},b)")
+        arg_parser.add_argument("--list-passes", default=False, action="store_true", help="print each pass with its options and exit")
+
+    def setup_pipeline(self) -> None:
+        if self.args.passes and self.args.pass_pipeline:
+            raise PipelineError("-p and --pass-pipeline exclude each other")
+        wanted = mlir_specs(self.args.pass_pipeline) if self.args.pass_pipeline else specs(self.args.passes)
+        self.passes = build(self.available_passes, wanted)
+
+    def execute(self) -> int:
+        """Reads, transforms and prints every chunk of the input; returns the exit code. Raises: OSError, PipelineError."""
+        if self.args.list_passes:
+            print(self.list_passes())
+            return 0
+        self.target()
+        out: list[str] = []
+        failed = False
+        for text, first_line in self.chunks():
+            try:
+                out.append(self.processed(text, first_line))
+            except CleaveError as error:
+                if self.args.verify_diagnostics or self.args.parsing_diagnostics:
+                    out.append(f"{error}\n")
+                else:
+                    print(error, file=sys.stderr)
+                    failed = True
+            except ShrinkException:
+                print("Success, can shrink")
+                return 0
+        if failed or self.args.shrink:
+            return 1
+        text = f"{_SEPARATOR}\n".join(out)
+        if self.args.output_file is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            Path(self.args.output_file).write_text(text, encoding="utf-8")
+        return 0
+
+    def chunks(self) -> list[tuple[bytes, int]]:
+        """The input's chunks, each with the number of its first line. Raises: OSError."""
+        name = self.args.input_file
+        source = sys.stdin.buffer.read() if name in (None, "-") else Path(name).read_bytes()
+        if not self.args.split_input_file:
+            return [(source, 1)]
+        chunks: list[tuple[bytes, int]] = []
+        line = 1
+        for chunk in source.split(_SEPARATOR.encode()):
+            chunks.append((chunk, line))
+            line += chunk.count(b"\n")
+        return chunks
+
+    def processed(self, source: bytes, first_line: int) -> str:
+        """One chunk, through the passes to text. Raises: CleaveError."""
+        module = self.parsed(source, first_line)
+        if not self.args.disable_verify:
+            verify(module)
+        for position, entry in enumerate(self.passes):
+            started = time.perf_counter()
+            _guarded(entry.name, module, lambda entry=entry: entry.apply(self.ctx, module))
+            if self.args.time_passes:
+                print(f"Pass {entry.name} took {time.perf_counter() - started} seconds", file=sys.stderr)
+            if not self.args.disable_verify:
+                try:
+                    verify(module)
+                except CleaveError as error:
+                    raise CleaveError(error.place, f"{error.found} (after {entry.name})", error.advice, error.op) from error
+            if self.args.print_between_passes and position + 1 < len(self.passes):
+                print(f"IR after {entry.name}:", file=sys.stderr)
+                Printer(stream=cast("IO[str]", sys.stderr)).print_op(module)
+                print("\n", file=sys.stderr)
+        output = io.StringIO()
+        target = self.target()
+        _guarded(self.args.target, module, lambda: target.emit(self.ctx, module, output))
+        return output.getvalue()
+
+    def parsed(self, source: bytes, first_line: int) -> ModuleOp:
+        """One chunk as a module, by the frontend asked for or the located parser. Raises: CleaveError."""
+        if self.args.frontend and spec(self.args.frontend).name != "mlir":
+            module = self.parse_chunk(io.BytesIO(source), self.args.frontend)
+            assert module is not None, "a frontend gives a module"
+            return module
+        return parse_module(
+            self.ctx, source, self.get_input_name(), first_line=first_line, implicit_module=not self.args.no_implicit_module
+        )
+
+    def target(self) -> Target:
+        """The target asked for, with its options. Raises: PipelineError."""
+        entry = spec(self.args.target)
+        target = made(cast("Callable[[], type[Target]]", self.available_targets[entry.name])(), entry)
+        if isinstance(target, MLIRTarget):
+            return dataclasses.replace(
+                target,
+                print_generic_format=self.args.print_op_generic,
+                print_properties_as_attributes=self.args.print_no_properties,
+                print_debuginfo=self.args.print_debuginfo,
+                syntax_highlight=self.args.syntax_highlight,
+            )
+        return target
+
+    def list_passes(self) -> str:
+        """Cleave's passes with their options, then the names of xDSL's."""
+        lines: list[str] = []
+        for name, factory in CLEAVE_UNIVERSE.all_passes.items():
+            cls = factory()
+            lines += [name, f"    {summary_of(cls)}"]
+            for option in options_of(cls):
+                default = "" if option.default is None else f" = {option.default}" if option.default else ' = ""'
+                lines += [f"    {option.name}: {option.type}{default}", f"        {option.doc}"]
+        lines += ["", f"Also xDSL's: {', '.join(sorted(XDSL_UNIVERSE.all_passes))}"]
+        return "\n".join(lines)
+
+
+def _universes() -> tuple[Universe, Universe]:
+    return XDSL_UNIVERSE, CLEAVE_UNIVERSE
+
+
+def _guarded(name: str, module: ModuleOp, action: Callable[[], None]) -> None:
+    """
+    Runs a pass or an emitter, naming it in what goes wrong.
+
+    An exception that is not a diagnostic is a bug of the pass; it is reported in one line with the place in the code.
+    """
+    try:
+        action()
+    except (CleaveError, ShrinkException):
+        raise
+    except DiagnosticException as error:
+        raise CleaveError(module, str(error), op=name) from error
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        raise CleaveError(module, f"internal error, {type(error).__name__}: {error} ({where})", "please report it", op=name) from error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
+    if argv is None and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        return CleaveOpt("Reads IR, runs passes on it and prints the result.", argv).execute()
+    except (PipelineError, ArgSpecParseError) as error:
+        print(f"cleave-opt: error: {' '.join(str(error).split())}", file=sys.stderr)
+    except OSError as error:
+        print(f"cleave-opt: error: {error.filename}: {error.strerror}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

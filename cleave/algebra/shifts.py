@@ -222,12 +222,7 @@ class _Planner:
     def drop(self, leader: int, reason: str) -> None:
         self.plain.update(self.plan.members[leader])
         if reason:
-            at = ", ".join(self.at(member) for member in self.plan.members[leader])
-            self.notes.append(f"exp at {at} stays plain: {reason}")
-
-    def at(self, position: int) -> str:
-        places = self.graph.places
-        return places[position] if places and places[position] else f"operation {position}"
+            self.notes += [note(self.graph, member, reason) for member in self.plan.members[leader]]
 
     def drop_useless(self) -> bool:
         used = {leader for leader, _, _ in self.cancels}
@@ -307,6 +302,12 @@ class _Planner:
         own = {axis for arg in op.args if leader in factors[arg] for axis in self.graph.ops[arg].axes} & over
         rest = {axis for arg in op.args if factors[arg] and leader not in factors[arg] for axis in self.graph.ops[arg].axes}
         return bool(own & rest)
+
+
+def note(graph: Graph, position: int, reason: str) -> str:
+    """One line that says why an exponential stays plain, `file:line:col: note: exp: ...` where its place is known."""
+    place = graph.places[position] if graph.places else ""
+    return f"{place + ': ' if place else ''}note: exp: stays plain: {reason}"
 
 
 def _ancestors(graph: Graph) -> list[int]:

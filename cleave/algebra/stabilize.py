@@ -25,7 +25,7 @@ from .confirm import independence_error
 from .degrees import Powers, degrees
 from .masks import mask_inside, position_of_input
 from .rules import constant_of
-from .shifts import Plan, plan_shifts, signatures
+from .shifts import Plan, note, plan_shifts, signatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,9 @@ def stabilized(graph: Graph) -> Stabilized:
         fewer = plan_shifts(masked, members)
         out = _Emitter(masked, fewer).run()
         if not independence_error(graph, out):
-            return Stabilized(out if fewer.members else graph, (*plan.notes, f"exp at {_at(masked, leader)} stays plain: {failure}"))
-    return Stabilized(graph, (*plan.notes, f"every exp stays plain: {failure}"))
-
-
-def _at(graph: Graph, position: int) -> str:
-    return graph.places[position] if graph.places and graph.places[position] else f"operation {position}"
+            return Stabilized(out if fewer.members else graph, (*plan.notes, note(masked, leader, failure)))
+    notes = [note(masked, member, failure) for members in plan.members.values() for member in members]
+    return Stabilized(graph, (*plan.notes, *notes))
 
 
 def _planned(graph: Graph) -> tuple[Graph, Plan]:

@@ -1,0 +1,229 @@
+"""
+From a graph to classes.
+
+The law: every operation of the graph gets the class of its value. Renames are pushed to the leaves, where they commute with
+everything above, unless a sum below binds the new name; there the rename stays an operation. Operations on integers and truth
+values stay as written: only real arithmetic is rearranged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..graph import DTYPES, Attr, Graph, Op
+from .egraph import Call, EGraph, Exp, Leaf
+from .meaning import FLOATS, known_exponent, number, operation, truncates
+
+ONE = Fraction(1)
+HALF = Fraction(1, 2)
+
+
+@dataclass(slots=True)
+class Converted:
+    """`classes[i]` is the class of operation i; `operand_types` the type in which a class entered a contraction as written."""
+
+    classes: list[int]
+    operand_types: dict[int, str]
+
+
+def copies(graph: Graph) -> dict[str, str]:
+    """For every axis the first declared one that it is a renamed copy of."""
+    parent = {axis.name: axis.name for axis in graph.axes}
+
+    def find(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
+        return name
+
+    rank = {axis.name: i for i, axis in enumerate(graph.axes)}
+    for op in graph.ops:
+        if op.kind == "rename":
+            for old, new in op.attr[0]:  # type: ignore[misc, union-attr]
+                low, high = sorted((find(str(old)), find(str(new))), key=rank.__getitem__)
+                if graph.axis(low).extent == graph.axis(high).extent:
+                    parent[high] = low
+    return {name: find(name) for name in parent}
+
+
+def convert(graph: Graph, egraph: EGraph) -> Converted:
+    """Adds every operation of the graph to the e-graph."""
+    converter = _Converter(graph, egraph)
+    classes = [converter.build(position, {}) for position in range(len(graph.ops))]
+    types: dict[int, str] = {}
+    for op in graph.ops:
+        if op.kind == "contract":
+            for arg in op.args:
+                c = classes[arg]
+                types[c] = max(types.get(c, "f16"), graph.ops[arg].dtype, key=DTYPES.index)
+    return Converted(classes, types)
+
+
+class _Converter:
+    def __init__(self, graph: Graph, egraph: EGraph) -> None:
+        self.graph = graph
+        self.egraph = egraph
+        self.known: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
+
+    def build(self, position: int, renaming: Mapping[str, str]) -> int:
+        """The class of an operation whose axes are renamed."""
+        op = self.graph.ops[position]
+        names = tuple((old, new) for old, new in sorted(renaming.items()) if old in op.axes and old != new)
+        found = self.known.get((position, names))
+        if found is None:
+            found = self._renamed(position, op, dict(names)) if names else self._plain(op)
+            self.known[position, names] = found
+        return found
+
+    def _renamed(self, position: int, op: Op, renaming: dict[str, str]) -> int:
+        movers = ("split", "merge", "slice", "index", "concat", "pad", "gather", "input")
+        bound = self._bound(op)
+        if op.kind in movers or not bound.isdisjoint(renaming.values()) or not bound.isdisjoint(renaming):
+            return self._rename_here(self.build(position, {}), tuple(renaming.items()), op.dtype)
+        if op.kind == "rename":
+            back = {str(old): str(new) for old, new in op.attr[0]}  # type: ignore[misc, union-attr]
+            inner = self.graph.ops[op.args[0]]
+            joined = {axis: renaming.get(back.get(axis, axis), back.get(axis, axis)) for axis in inner.axes}
+            return self.build(op.args[0], joined)
+        if op.kind == "iota":
+            return self._make(Op("iota", (), (renaming[op.axes[0]],), op.dtype, (renaming[op.axes[0]],)), [])
+        return self._make(op, [self.build(arg, renaming) for arg in op.args])
+
+    def _rename_here(self, c: int, pairs: tuple[tuple[str, str], ...], dtype: str) -> int:
+        mask = self.egraph.mask(c)
+        pairs = tuple(pair for pair in pairs if self.egraph.bit[pair[0]] & mask)
+        if not pairs:
+            return c
+        value = self.egraph.space.rename(self.egraph.value(c), pairs)
+        return self.egraph.known(Call("rename", (pairs,), dtype, (c,)), value)
+
+    def _plain(self, op: Op) -> int:
+        if op.kind == "rename":
+            renaming = {str(old): str(new) for old, new in op.attr[0]}  # type: ignore[misc, union-attr]
+            return self.build(op.args[0], renaming)
+        return self._make(op, [self.build(arg, {}) for arg in op.args])
+
+    def _bound(self, op: Op) -> frozenset[str]:
+        if op.kind in ("reduce", "contract", "shift"):
+            return frozenset(map(str, op.attr[-1]))  # type: ignore[arg-type]
+        return frozenset()
+
+    def _make(self, op: Op, args: list[int]) -> int:
+        made = self._algebra(op, args) if op.dtype in FLOATS else None
+        if made is not None:
+            return made
+        dtype = "f32" if op.dtype in FLOATS else op.dtype
+        space = self.egraph.space
+        value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args])
+        if not op.args:
+            return self.egraph.known(Leaf(op.kind, op.attr, op.dtype), value)
+        return self.egraph.known(Call(op.kind, op.attr, dtype, tuple(args)), value)
+
+    def _algebra(self, op: Op, args: list[int]) -> int | None:
+        """The class of an operation of real arithmetic, None for any other or where it must stay as written."""
+        e = self.egraph
+        match op.kind:
+            case "constant":
+                value = number(op)
+                return None if value is None else e.constant(value)
+            case "size":
+                extent = self.graph.axis(str(op.attr[0])).extent.constant
+                return None if extent is None else e.constant(Fraction(extent))
+            case "cast":
+                return None if truncates(self.graph, op) else args[0]
+            case "neg":
+                return e.sum({args[0]: -ONE})
+            case "add":
+                return e.sum(counted([(args[0], ONE), (args[1], ONE)]))
+            case "sub":
+                return e.sum(counted([(args[0], ONE), (args[1], -ONE)]))
+            case "mul":
+                return e.product(counted([(args[0], ONE), (args[1], ONE)]))
+            case "div":
+                return e.product(counted([(args[0], ONE), (args[1], -ONE)]))
+            case "sqrt":
+                return e.product({args[0]: HALF})
+            case "rsqrt":
+                return e.product({args[0]: -HALF})
+            case "pow":
+                exponent = known_exponent(self.graph, op)
+                return None if exponent is None else e.product({args[0]: exponent})
+            case "exp":
+                return e.exp(args[0])
+            case "log":
+                return next((form.body for form in e.classes[args[0]].nodes if isinstance(form, Exp)), None)
+            case "silu":
+                return self._silu(args[0])
+            case "select":
+                return self._select(op, args)
+            case "reduce" if op.attr[0] == "max":
+                return self._maximum(args[0], op)
+            case "reduce" if op.attr[0] == "sum":
+                return self._sum(args, op.attr[1])
+            case "contract":
+                return self._sum(args, op.attr[0])
+            case _:
+                return None
+
+    def _silu(self, c: int) -> int | None:
+        gate = self.egraph.known(Call("sigmoid", (), "f32", (c,)), self.egraph.space.unknown("sigmoid", [self.egraph.value(c)]))
+        made = self.egraph.product({c: ONE, gate: ONE})
+        if made is not None:
+            self.egraph.add_node(made, Call("silu", (), "f32", (c,)))
+        return made
+
+    def _select(self, op: Op, args: list[int]) -> int | None:
+        """Where the other branch is 0, a selection is a product with the bit."""
+        if self.egraph.number(args[2]) != 0:
+            return None
+        made = self.egraph.product(counted([(args[0], ONE), (args[1], ONE)]))
+        if made is not None:
+            self.egraph.add_node(made, Call("select", (), "f32", tuple(args)))
+        return made
+
+    def _maximum(self, c: int, op: Op) -> int | None:
+        """max_a (f + k x) = f + k max_a x where f lacks the axes and k is a positive number."""
+        e, entry = self.egraph, self.egraph.classes[c]
+        mask = e.mask_of(map(str, op.attr[1]))  # type: ignore[arg-type]
+        for total in entry.sums[:1]:
+            inside = {term: k for term, k in total.terms if e.mask(term) & mask}
+            if inside and (len(inside) < len(total.terms) or total.constant):
+                inner = e.sum(inside)
+                outside = counted([(term, k) for term, k in total.terms if term not in inside])
+                return None if inner is None else e.sum(counted([*outside.items(), (self._make(op, [inner]), ONE)]), total.constant)
+        for product in entry.products[:1]:
+            if product.coefficient > 0 and product.coefficient != 1:
+                bare = e.product(dict(product.factors))
+                return None if bare is None else e.product({self._make(op, [bare]): ONE}, product.coefficient)
+        return None
+
+    def _sum(self, args: list[int], axes: Attr) -> int | None:
+        """A contraction: a sum over axes of a product. Over an axis that no operand varies over it is a multiple."""
+        e = self.egraph
+        product = e.product(counted([(arg, ONE) for arg in args]))
+        if product is None:
+            return None
+        wanted = e.mask_of(map(str, axes))  # type: ignore[arg-type]
+        there = wanted & e.mask(product)
+        reduced = e.reduce(there, product)
+        if reduced is None:
+            return None
+        sizes = [size_class(e, name) for name in e.names(wanted & ~there)]
+        return e.product(counted([(reduced, ONE), *((c, ONE) for c in sizes)]))
+
+
+def size_class(e: EGraph, axis: str) -> int:
+    """The class of the size of an axis."""
+    extent = e.space.extents[axis]
+    if extent.constant is not None:
+        return e.constant(Fraction(extent.constant))
+    return e.known(Leaf("size", (axis,), "index"), e.space.size(axis))
+
+
+def counted(pairs: list[tuple[int, Fraction]]) -> dict[int, Fraction]:
+    """The amounts of every class added up."""
+    out: dict[int, Fraction] = {}
+    for c, amount in pairs:
+        out[c] = out.get(c, Fraction(0)) + amount
+    return out

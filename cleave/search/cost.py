@@ -1,0 +1,82 @@
+"""
+What a graph costs, as formulas over its symbols.
+
+The law: FLOPs count every operation once per element of its iteration space (two for each element of a contraction, so that a
+matrix product counts as usual), with one for exp and its like; bytes are the least traffic of a fused program, each input read
+and each output written once; phases are the most sums and maxima on one path. Data movement and casts count nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from ..extents import Extent
+from ..graph import Graph, Op
+
+SILENT = ("input", "constant", "size", "iota", "cast", "rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """FLOPs and bytes as sympy text, and the number of phases."""
+
+    flops: str
+    bytes: str
+    phases: int
+
+
+def cost(graph: Graph) -> Cost:
+    """The cost of a graph."""
+    spaces: dict[tuple[str, ...], int] = {}
+    depth: list[int] = []
+    for op in graph.ops:
+        reduces = op.kind in ("reduce", "contract")
+        depth.append(max((depth[arg] for arg in op.args), default=0) + int(reduces))
+        if op.kind not in SILENT:
+            axes = iteration_space(graph, op)
+            spaces[axes] = spaces.get(axes, 0) + (2 * (len(op.args) - 1) if op.kind == "contract" else 1)
+    traffic: dict[tuple[str, ...], int] = {}
+    for entry in graph.inputs:
+        axes = graph.ordered(entry.axes)
+        traffic[axes] = traffic.get(axes, 0) + BYTES[entry.dtype]
+    for output in graph.outputs:
+        axes = graph.ops[output.value].axes
+        traffic[axes] = traffic.get(axes, 0) + BYTES[output.dtype]
+    phases = max((depth[output.value] for output in graph.outputs), default=0)
+    return Cost(_formula(graph, spaces), _formula(graph, traffic), phases)
+
+
+def iteration_space(graph: Graph, op: Op) -> tuple[str, ...]:
+    """The axes over which an operation runs: those of its operands and of its result."""
+    return graph.ordered(axis for axes in (op.axes, *(graph.ops[arg].axes for arg in op.args)) for axis in axes)
+
+
+def _formula(graph: Graph, amounts: Mapping[tuple[str, ...], int]) -> str:
+    total: Any = sympy.Integer(0)
+    for axes, amount in amounts.items():
+        total += amount * sympy.Mul(*(graph.axis(axis).extent.sympy() for axis in axes))
+    return str(sympy.expand(total))
+
+
+def hinted_sizes(graph: Graph, default: int = 1024) -> dict[str, int]:
+    """The size of every axis at the first hint of every symbol; `default` for a symbol without hints."""
+    values = {entry.name: entry.hints[0] if entry.hints else default for entry in graph.symbols}
+    return {axis.name: max(_size(axis.extent, values, default), 1) for axis in graph.axes}
+
+
+def _size(extent: Extent, values: Mapping[str, int], default: int) -> int:
+    missing = {name: default for name in extent.symbols if name not in values}
+    return extent.evaluate({**missing, **values})
+
+
+def volume(sizes: Mapping[str, int], axes: Iterable[str]) -> float:
+    """The number of elements over axes."""
+    out = 1.0
+    for axis in axes:
+        out *= sizes[axis]
+    return out

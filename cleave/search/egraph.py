@@ -1,0 +1,340 @@
+"""
+Classes of equal values, and the expressions known for each.
+
+The law: a class *is* a value. An expression is evaluated when it is made, and joins the class that has its residues, or
+founds one; so equal expressions meet without any union, and every class keeps all the forms it was reached by. Forms are
+flat, so no rule has to know about associativity:
+
+- `product`: coefficient * class ** exponent * ..., exponents rational
+- `sum`: constant + coefficient * class + ...
+- `reduce`: sum over axes of a class
+- `exp` of a class
+- `leaf`: an operation without operands
+- `op`: any other operation of the graph language, with its attribute and dtype
+
+A node is a tuple, sorted and hashable. A class is an integer; an axis set is a bit mask in the graph's order. Constructors
+return None where the value does not exist at the sample points (a division by zero): then nothing is learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..graph import Attr
+from .values import Space, Value
+
+VIEWS = 5
+"""How many product forms and how many sum forms a class keeps; further ones are dropped and counted."""
+
+
+class Product(NamedTuple):
+    """coefficient * product of class ** exponent, factors sorted by class."""
+
+    coefficient: Fraction
+    factors: tuple[tuple[int, Fraction], ...]
+
+
+class Sum(NamedTuple):
+    """constant + sum of coefficient * class, terms sorted by class."""
+
+    constant: Fraction
+    terms: tuple[tuple[int, Fraction], ...]
+
+
+class Reduce(NamedTuple):
+    """Sum of a class over the axes of a mask."""
+
+    mask: int
+    body: int
+
+
+class Exp(NamedTuple):
+    """exp of a class."""
+
+    body: int
+
+
+class Leaf(NamedTuple):
+    """An input, constant, size or iota."""
+
+    kind: str
+    attr: tuple[Attr, ...]
+    dtype: str
+
+
+class Call(NamedTuple):
+    """Any other operation."""
+
+    kind: str
+    attr: tuple[Attr, ...]
+    dtype: str
+    args: tuple[int, ...]
+
+
+Node: TypeAlias = Product | Sum | Reduce | Exp | Leaf | Call
+
+
+@dataclass(slots=True)
+class Class:
+    """One value: its residues, the mask of the axes it varies over, and its forms in the order they were found."""
+
+    value: Value
+    mask: int
+    nodes: dict[Node, None] = field(default_factory=dict[Node, None])
+    products: list[Product] = field(default_factory=list[Product])
+    sums: list[Sum] = field(default_factory=list[Sum])
+    reductions: list[Reduce] = field(default_factory=list[Reduce])
+    users: dict[int, None] = field(default_factory=dict[int, None])
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """The classes a form is made of."""
+    match node:
+        case Product(_, pairs) | Sum(_, pairs):
+            return tuple(child for child, _ in pairs)
+        case Reduce(_, body) | Exp(body):
+            return (body,)
+        case Leaf():
+            return ()
+        case Call(args=args):
+            return args
+
+
+class EGraph:
+    """Constructors for classes over one `Space`, memoised; `pending` collects the classes that gained a form."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.classes: list[Class] = []
+        self.pending: dict[int, None] = {}
+        self.dropped = 0
+        self.roots: dict[int, Product] = {}
+        self._by_value: dict[tuple[int, bytes, bytes, tuple[int, ...]], int] = {}
+        self._made: dict[Node, int | None] = {}
+        self._powers: dict[tuple[int, Fraction], Value] = {}
+        self.axes = [axis.name for axis in space.axes]
+        self.bit = {name: 1 << i for i, name in enumerate(self.axes)}
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._numbers: dict[int, Fraction] = {}
+
+    def names(self, mask: int) -> tuple[str, ...]:
+        """The axes of a mask, in declared order."""
+        found = self._names.get(mask)
+        if found is None:
+            found = tuple(name for i, name in enumerate(self.axes) if mask >> i & 1)
+            self._names[mask] = found
+        return found
+
+    def mask_of(self, names: Iterable[str]) -> int:
+        """The mask of axes."""
+        mask = 0
+        for name in names:
+            mask |= self.bit[name]
+        return mask
+
+    def value(self, c: int) -> Value:
+        """The value of a class."""
+        return self.classes[c].value
+
+    def mask(self, c: int) -> int:
+        """The axes a class varies over."""
+        return self.classes[c].mask
+
+    # Making classes.
+
+    def intern(self, value: Value) -> int:
+        """The class of a value, new or found."""
+        value = _without_constant_axes(value)
+        top = value.residues[value.highest]
+        flags = b"" if value.infinite is None else np.ascontiguousarray(np.broadcast_to(value.infinite, top.shape)).tobytes()
+        key = (value.highest, np.ascontiguousarray(top).tobytes(), flags, top.shape)
+        found = self._by_value.get(key)
+        if found is not None:
+            if value.lowest < self.classes[found].value.lowest:
+                self.classes[found].value = value
+            return found
+        mask = sum(1 << i for i, points in enumerate(top.shape[1:]) if points > 1)
+        self.classes.append(Class(value, mask))
+        self._by_value[key] = len(self.classes) - 1
+        return len(self.classes) - 1
+
+    def add_node(self, c: int, node: Node) -> None:
+        """Records a form of a class."""
+        entry = self.classes[c]
+        children = operands(node)
+        if node in entry.nodes or c in children:
+            return
+        match node:
+            case Product() if len(entry.products) < VIEWS:
+                entry.products.append(node)
+            case Sum() if len(entry.sums) < VIEWS:
+                entry.sums.append(node)
+            case Product() | Sum():
+                self.dropped += 1
+            case Reduce():
+                entry.reductions.append(node)
+            case _:
+                pass
+        entry.nodes[node] = None
+        for child in children:
+            self.classes[child].users[c] = None
+        self.pending[c] = None
+        for user in entry.users:
+            self.pending[user] = None
+
+    def _make(self, node: Node, value: Value | None) -> int | None:
+        if value is None or self.space.spoiled.any():
+            self.space.spoiled[:] = False
+            self._made[node] = None
+            return None
+        c = self.intern(value)
+        self._made[node] = c
+        self.add_node(c, node)
+        if isinstance(node, Product) and any(exponent.denominator != 1 for _, exponent in node.factors):
+            self.roots.setdefault(c, node)
+        return c
+
+    def power(self, c: int, exponent: Fraction) -> Value:
+        """The value of a class to a power, kept."""
+        if exponent == 1:
+            return self.value(c)
+        found = self._powers.get((c, exponent))
+        if found is None:
+            found = self.space.raise_to(self.value(c), exponent)
+            if not self.space.spoiled.any():
+                self._powers[c, exponent] = found
+        return found
+
+    def product(self, factors: Mapping[int, Fraction], coefficient: Fraction = Fraction(1)) -> int | None:
+        """The class of coefficient * product of class ** exponent."""
+        kept: list[tuple[int, Fraction]] = []
+        coefficient, factors = self._without_roots(coefficient, factors)
+        for c, exponent in sorted(factors.items()):
+            if exponent == 0:
+                continue
+            number = self.number(c)
+            if number is not None and exponent.denominator == 1 and (number != 0 or exponent > 0):
+                coefficient *= number**exponent.numerator
+            else:
+                kept.append((c, exponent))
+        if coefficient == 0 or not kept:
+            return self.constant(coefficient)
+        if coefficient == 1 and len(kept) == 1 and kept[0][1] == 1:
+            return kept[0][0]
+        node = Product(coefficient, tuple(kept))
+        if node in self._made:
+            return self._made[node]
+        if len(kept) == 1 and kept[0][1] == 1:
+            return self._make(node, self.space.scale(self.value(kept[0][0]), coefficient))
+        value = self.power(*kept[0])
+        for c, exponent in kept[1:]:
+            value = self.space.multiply(value, self.power(c, exponent))
+        return self._make(node, value if coefficient == 1 else self.space.scale(value, coefficient))
+
+    def _without_roots(self, coefficient: Fraction, factors: Mapping[int, Fraction]) -> tuple[Fraction, Mapping[int, Fraction]]:
+        """Opens factors that are roots where several could meet, as the square of a root is only known before evaluation."""
+        if (len(factors) == 1 and all(exponent == 1 for exponent in factors.values())) or self.roots.keys().isdisjoint(factors):
+            return coefficient, factors
+        out: dict[int, Fraction] = {}
+        for c, exponent in factors.items():
+            root = self.roots.get(c)
+            if root is None or exponent.denominator != 1:
+                out[c] = out.get(c, Fraction(0)) + exponent
+                continue
+            coefficient *= root.coefficient**exponent.numerator
+            for child, inner in root.factors:
+                out[child] = out.get(child, Fraction(0)) + inner * exponent
+        return coefficient, out
+
+    def sum(self, terms: Mapping[int, Fraction], constant: Fraction = Fraction(0)) -> int | None:
+        """The class of constant + sum of coefficient * class."""
+        kept: list[tuple[int, Fraction]] = []
+        for c, coefficient in sorted(terms.items()):
+            number = self.number(c)
+            if number is not None:
+                constant += number * coefficient
+            elif coefficient != 0:
+                kept.append((c, coefficient))
+        if not kept:
+            return self.constant(constant)
+        if constant == 0 and len(kept) == 1:
+            return self.product({kept[0][0]: Fraction(1)}, kept[0][1])
+        node = Sum(constant, tuple(kept))
+        if node in self._made:
+            return self._made[node]
+        value = self.space.scale(self.value(kept[0][0]), kept[0][1])
+        for c, coefficient in kept[1:]:
+            value = self.space.add(value, self.space.scale(self.value(c), coefficient))
+        return self._make(node, value if constant == 0 else self.space.add(value, self.space.constant(constant)))
+
+    def reduce(self, mask: int, body: int) -> int | None:
+        """The class of a sum over axes, of which the body has all."""
+        if mask == 0:
+            return body
+        node = Reduce(mask, body)
+        if node in self._made:
+            return self._made[node]
+        return self._make(node, self.space.sum_over(self.value(body), self.names(mask)))
+
+    def exp(self, body: int) -> int | None:
+        """The class of an exponential."""
+        if self.number(body) == 0:
+            return self.constant(Fraction(1))
+        node = Exp(body)
+        if node in self._made:
+            return self._made[node]
+        return self._make(node, self.space.exponential(self.value(body)))
+
+    def constant(self, number: Fraction) -> int:
+        """The class of a rational number."""
+        node = Leaf("constant", (number.numerator, number.denominator), "f32")
+        found = self._made.get(node)
+        if found is not None:
+            return found
+        c = self._make(node, self.space.constant(number))
+        assert c is not None, "a constant has a value everywhere"
+        self._numbers[c] = number
+        return c
+
+    def known(self, node: Leaf | Call, value: Value) -> int:
+        """The class of an operation whose value the caller has evaluated."""
+        found = self._made.get(node)
+        if found is not None:
+            return found
+        c = self.intern(value)
+        self._made[node] = c
+        self.add_node(c, node)
+        return c
+
+    def has(self, node: Node) -> bool:
+        """Whether an expression was made and has a value."""
+        return self._made.get(node) is not None
+
+    def number(self, c: int) -> Fraction | None:
+        """The number a class is, if it is a constant."""
+        return self._numbers.get(c)
+
+
+def _without_constant_axes(value: Value) -> Value:
+    """Drops axes along which nothing changes, so that a value has one shape."""
+    residues, infinite = value.residues, value.infinite
+    top = residues[value.highest]
+    for place in range(1, top.ndim):
+        if top.shape[place] == 1:
+            continue
+        first = (slice(None),) * place + (slice(0, 1),)
+        corner = (0,) * top.ndim
+        if top[corner] != top[(*corner[:place], 1, *corner[place + 1 :])] or not bool((top == top[first]).all()):
+            continue
+        if infinite is not None and infinite.shape[place] > 1:
+            if not bool((infinite == infinite[first]).all()):
+                continue
+            infinite = infinite[first]
+        residues = residues[(slice(None), *first)]
+        top = residues[value.highest]
+    return value if residues is value.residues else Value(residues, value.lowest, value.highest, infinite)

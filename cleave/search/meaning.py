@@ -1,0 +1,183 @@
+"""
+The value of every operation of a graph, in a `Space`.
+
+The law: two graphs over the same inputs are equivalent when their outputs have equal values (see `values`). Casts between
+floating types are the identity here; what rounds is decided where dtypes are assigned. What the algebra does not see through
+(slices, concatenations, gathers, reshapes, integer division) is an unknown function of its operands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ..graph import Graph, Op
+from .values import Space, Value
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+EXPONENTS = tuple(Fraction(k, 2) for k in range(-8, 9) if k)
+
+
+def evaluate(graph: Graph, space: Space) -> list[Value]:
+    """The values of all operations, in order. `space.spoiled` tells in which samples they are not to be trusted."""
+    values: list[Value] = []
+    for op in graph.ops:
+        values.append(operation(graph, space, op, [values[arg] for arg in op.args]))
+    return values
+
+
+def number(op: Op) -> Fraction | None:
+    """The value of a constant operation that is a finite number."""
+    if op.kind != "constant" or not isinstance(op.attr[0], bool | int | float) or not math.isfinite(op.attr[0]):
+        return None
+    return Fraction(op.attr[0])
+
+
+def positive(graph: Graph, position: int) -> bool:
+    """Whether an operation is positive by its form: a positive constant, a size, an exp, a root, or products of such."""
+    op = graph.ops[position]
+    match op.kind:
+        case "constant":
+            return not isinstance(op.attr[0], str | tuple) and float(op.attr[0]) > 0  # type: ignore[arg-type]
+        case "size" | "exp" | "sqrt" | "rsqrt" | "sigmoid":
+            return True
+        case "cast" | "rename" | "mul" | "div" | "contract" | "add":
+            return all(positive(graph, arg) for arg in op.args)
+        case "reduce":
+            return positive(graph, op.args[0])
+        case _:
+            return False
+
+
+def known_exponent(graph: Graph, op: Op) -> Fraction | None:
+    """The exponent of a power that is a small multiple of 1/2, else None."""
+    exponent = number(graph.ops[op.args[1]])
+    return exponent if exponent in EXPONENTS else None
+
+
+def truncates(graph: Graph, op: Op) -> bool:
+    """Whether a cast changes values in the algebra: from a floating type to another kind, or to truth values."""
+    source = graph.ops[op.args[0]].dtype
+    return op.dtype not in FLOATS and (source in FLOATS or (op.dtype == "i1") != (source == "i1"))
+
+
+def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """For an operation that moves elements along axes: the axes each operand loses, and those the result gains."""
+    match op.kind, op.attr:
+        case ("split", (str(whole), str(outer), str(inner))):
+            return [(whole,)], (outer, inner)
+        case ("merge", ((str(outer), str(inner)), str(whole))):
+            return [(outer, inner)], (whole,)
+        case ("slice" | "pad", (str(axis), str(new), *_)):
+            return [(axis,)], (new,)
+        case ("index", (str(axis), _)):
+            return [(axis,)], ()
+        case ("concat", (tuple(axes), str(new))):
+            return [(str(axis),) for axis in axes], (new,)
+        case ("gather", (str(axis),)):
+            return [(axis,), ()], ()
+        case _:
+            raise AssertionError(f"{op.kind} does not move elements; the operands have kinds {[o.kind for o in operands]}")
+
+
+def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Value:
+    """The value of one operation."""
+    axes = [str(axis) for axis in op.attr[-1]] if op.kind in ("reduce", "contract", "shift") and isinstance(op.attr[-1], tuple) else []
+    match op.kind:
+        case "input":
+            source = graph.inputs[int(op.attr[0])]  # type: ignore[arg-type]
+            return space.leaf(f"input {op.attr[0]}", source.axes, source.dtype == "i1")
+        case "constant":
+            value = number(op)
+            if value is not None:
+                return space.constant(value)
+            if op.attr[0] == -math.inf:
+                return space.negative_infinity()
+            return space.leaf(f"constant {op.attr[0]}", (), False)
+        case "size":
+            return Value(space.extent(space.extents[str(op.attr[0])]), 0, space.top)
+        case "iota":
+            axis = str(op.attr[0])
+            return space.leaf(f"iota {space.copies.get(axis, axis)}", (axis,), False)
+        case "neg":
+            return space.unknown("neg", args) if args[0].infinite is not None else space.scale(args[0], Fraction(-1))
+        case "exp":
+            return space.exponential(args[0]) or space.unknown("exp", args)
+        case "log":
+            return space.logarithm(args[0]) or space.unknown("log", args)
+        case "sqrt":
+            return space.raise_to(args[0], Fraction(1, 2))
+        case "rsqrt":
+            return space.raise_to(args[0], Fraction(-1, 2))
+        case "silu":
+            return space.multiply(args[0], space.unknown("sigmoid", args))
+        case "relu":
+            return space.maximum(args[0], space.constant(Fraction(0)))
+        case "not":
+            return space.add(space.constant(Fraction(1)), space.scale(args[0], Fraction(-1)))
+        case "cast":
+            return space.unknown(f"cast {op.dtype}", args) if truncates(graph, op) else args[0]
+        case "add":
+            return space.add(*args)
+        case "sub":
+            if args[1].infinite is not None:
+                space.spoil(args[1].infinite)
+                return space.add(args[0], space.scale(Value(args[1].residues, args[1].lowest, args[1].highest), Fraction(-1)))
+            return space.add(args[0], space.scale(args[1], Fraction(-1)))
+        case "mul" if args[0].infinite is not None:
+            return _masked_product(graph, space, op, args[0], args[1], op.args[1])
+        case "mul" if args[1].infinite is not None:
+            return _masked_product(graph, space, op, args[1], args[0], op.args[0])
+        case "mul" | "and":
+            return space.multiply(*args)
+        case "or":
+            both = space.scale(space.multiply(*args), Fraction(-1))
+            return space.add(space.add(*args), both)
+        case "div" if args[0].infinite is not None:
+            return _masked_product(graph, space, op, args[0], space.raise_to(args[1], Fraction(-1)), op.args[1])
+        case "div":
+            return space.multiply(args[0], space.raise_to(args[1], Fraction(-1)))
+        case "pow":
+            exponent = known_exponent(graph, op)
+            return space.unknown("pow", args) if exponent is None else space.raise_to(args[0], exponent)
+        case "max":
+            return space.maximum(*args)
+        case "min":
+            negated = space.maximum(*(space.scale(arg, Fraction(-1)) for arg in args))
+            return space.scale(negated, Fraction(-1))
+        case "select":
+            return space.select(*args)
+        case "compare":
+            integers = all(graph.ops[arg].dtype not in FLOATS for arg in op.args)
+            return space.compare(str(op.attr[0]), args[0], args[1], integers)
+        case "reduce" if op.attr[0] == "sum":
+            return space.sum_over(args[0], axes)
+        case "reduce" if op.attr[0] == "max":
+            return space.maximum_over(args[0], axes)
+        case "reduce":
+            return space.scale(space.maximum_over(space.scale(args[0], Fraction(-1)), axes), Fraction(-1))
+        case "shift":
+            return space.maximum_over(args[0], axes)
+        case "contract":
+            product = args[0]
+            for factor in args[1:]:
+                product = space.multiply(product, factor)
+            return space.sum_over(product, axes)
+        case "rename":
+            return space.rename(args[0], [(str(old), str(new)) for old, new in op.attr[0]])  # type: ignore[misc, union-attr]
+        case "split" if space.chunks.get(str(op.attr[2])) == (op.attr[0], op.attr[1]):
+            return space.split(args[0], str(op.attr[0]), str(op.attr[1]), str(op.attr[2]))
+        case "split" | "merge" | "slice" | "index" | "concat" | "pad" | "gather":
+            removed, added = moved_axes(op, [graph.ops[arg] for arg in op.args])
+            return space.moved(f"{op.kind} {op.attr}", args, removed, added)
+        case _:
+            return space.unknown(op.kind, args)
+
+
+def _masked_product(graph: Graph, space: Space, op: Op, masked: Value, other: Value, position: int) -> Value:
+    """A value with elements -inf times another: they stay -inf where the other is positive, else nothing is known."""
+    if other.infinite is not None or not positive(graph, position):
+        return space.unknown(op.kind, [masked, other])
+    finite = space.multiply(Value(masked.residues, masked.lowest, masked.highest), other)
+    return space.add(finite, Value(finite.residues * 0, finite.lowest, finite.highest, masked.infinite))

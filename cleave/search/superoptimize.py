@@ -1,0 +1,222 @@
+"""
+The search: other programs for the same function, the most promising first.
+
+Law: `superoptimize` gives at least the program as written, and every other one has passed `verify`. The result is a function
+of the graph and the options as long as no time cap fires; caps that were hit are in the result.
+
+Steps: evaluate the graph at random points (values, meaning); make its operations classes (convert); close under the rules
+(rules, closure); lay out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs
+(emit) and check them (verify).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..graph import Graph
+from .closure import Budget, close, join
+from .convert import Converted, convert, copies
+from .cost import SILENT, cost, hinted_sizes, iteration_space, volume
+from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, build_edges, prune
+from .egraph import EGraph, Leaf, Node, operands
+from .emit import emit
+from .extraction import Limits, Program, extract
+from .rules import Rules
+from .split import split_alternatives
+from .values import Space
+from .verify import SAMPLES, equivalent, tower_for, unspoiled
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """
+    What a search may spend. Caps on work keep it deterministic; the caps on seconds are for emergencies.
+
+    `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
+    times as much. `phase_weight`: the share of the cost by which one more dependent reduction counts in the ranking.
+    `hoist`: work on weights alone counts as done at load time. `split`: also give alternatives with an axis split.
+    """
+
+    extra_ops: int = 12
+    cost_factor: float = 2.0
+    phase_weight: float = 0.05
+    classes: int = 4000
+    applications: int = 40000
+    steps: int = 60000
+    seconds: float = 60.0
+    alternatives: int = 12
+    keep: int = 4
+    seed: int = 0
+    hoist: bool = False
+    split: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A program: its graph, symbolic FLOPs and bytes (sympy text), dependent reductions, and a name that says what it is."""
+
+    graph: Graph
+    flops: str
+    bytes: str
+    phases: int
+    score: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """
+    `alternatives[0]` is the program as written, the others follow with the best first. `caps` says what cut the search short.
+    """
+
+    alternatives: tuple[Alternative, ...]
+    caps: tuple[str, ...]
+    stats: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def superoptimize(graph: Graph, options: SearchOptions | None = None) -> SearchResult:
+    """Equivalent programs for a graph. Never raises for a graph the language can express."""
+    return _Search(graph, options or SearchOptions()).run()
+
+
+class _Search:
+    def __init__(self, graph: Graph, options: SearchOptions) -> None:
+        self.graph = graph
+        self.options = options
+        self.sizes = hinted_sizes(graph)
+        self.caps: list[str] = []
+        self.stats: dict[str, float] = {}
+        self.largest = max((volume(self.sizes, op.axes) for op in graph.ops), default=1.0)
+        self.written = work(graph, self.sizes)
+        self.clock = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.stats[name] = now - self.clock
+        self.clock = now
+
+    def run(self) -> SearchResult:
+        original = self.alternative(self.graph, "as written")
+        found = [self.alternative(graph, "") for graph in self.found()]
+        self.lap("verification s")
+        distinct: dict[Graph, Alternative] = {}
+        for entry in sorted(found, key=lambda a: a.score):
+            distinct.setdefault(entry.graph, entry)
+        best = list(distinct.values())[: self.options.alternatives]
+        if self.options.split:
+            best += self.split(best or [original])
+            self.lap("split s")
+        named = [replace_name(entry, f"{i + 1}") if not entry.name else entry for i, entry in enumerate(best)]
+        return SearchResult((original, *named), tuple(self.caps), self.stats)
+
+    def split(self, best: Sequence[Alternative]) -> list[Alternative]:
+        out: list[Alternative] = []
+        for graph, name in split_alternatives([entry.graph for entry in best[:3]]):
+            problem = equivalent(self.graph, graph, self.options.seed)
+            if problem is None:
+                out.append(self.alternative(graph, name))
+            else:
+                self.caps.append(f"an alternative split over {name} was refused by the verifier: {problem}")
+        return out
+
+    def alternative(self, graph: Graph, name: str) -> Alternative:
+        price = cost(graph)
+        score = work(graph, self.sizes) * (1 + self.options.phase_weight * price.phases)
+        return Alternative(graph, price.flops, price.bytes, price.phases, score, name)
+
+    def found(self) -> list[Graph]:
+        """The verified programs, in no particular order."""
+        space = Space(
+            self.graph.axes, dict.fromkeys(self.sizes, 2), SAMPLES, self.options.seed, tower_for(self.graph), copies(self.graph)
+        )  # fmt: skip
+        if unspoiled(self.graph, space) is None:
+            self.caps.append("no sample point without a division by zero was found; nothing was searched")
+            return []
+        egraph = EGraph(space)
+        converted = convert(self.graph, egraph)
+        roots = [converted.classes[output.value] for output in self.graph.outputs]
+        rules = Rules(egraph, lambda mask: self.size_of(egraph, mask) <= self.largest * 1.0001)
+        self.caps += close(egraph, rules, Budget(self.options.classes, self.options.applications, self.options.seconds))
+        self.report(egraph, rules)
+        self.lap("closure s")
+        programs = self.programs(egraph, rules, roots)
+        self.lap("extraction s")
+        self.stats["classes"] = len(egraph.classes)
+        return self.checked(egraph, programs, roots, converted)
+
+    def size_of(self, egraph: EGraph, mask: int) -> float:
+        return volume(self.sizes, egraph.names(mask))
+
+    def report(self, egraph: EGraph, rules: Rules) -> None:
+        if egraph.dropped:
+            self.caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
+        for name, count in sorted(rules.hits.items()):
+            self.caps.append(f"{count} times a flat form was too long for all its {name}")
+
+    def programs(self, egraph: EGraph, rules: Rules, roots: list[int]) -> list[Program]:
+        storable = [c for c in range(len(egraph.classes)) if rules.fits(egraph.mask(c))]
+        triples = join(egraph, storable, range(len(egraph.classes)))
+        hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
+        edges = prune(build_edges(egraph, triples, rules.fits, lambda mask: self.size_of(egraph, mask), hoisted).of, roots)
+        self.stats["edges"] = sum(len(found) for found in edges.of.values())
+        limits = Limits(
+            self.options.keep, self.options.keep * 3, self.options.alternatives * 2,
+            self.written * self.options.cost_factor, self.options.steps, self.options.seconds,
+        )  # fmt: skip
+        programs, caps = extract(edges, roots, limits)
+        self.caps += caps
+        return programs
+
+    def hoisted(self, egraph: EGraph) -> frozenset[int]:
+        """The classes made of weights alone."""
+        weights: set[int] = set()
+        grown = True
+        while grown:
+            grown = False
+            for c, entry in enumerate(egraph.classes):
+                if c not in weights and any(self.from_weights(node, weights) for node in entry.nodes):
+                    weights.add(c)
+                    grown = True
+        return frozenset(weights)
+
+    def from_weights(self, node: Node, weights: set[int]) -> bool:
+        if isinstance(node, Leaf):
+            return node.kind != "input" or self.graph.inputs[int(node.attr[0])].weight  # type: ignore[arg-type]
+        return all(arg in weights for arg in operands(node))
+
+    def checked(self, egraph: EGraph, programs: list[Program], roots: list[int], converted: Converted) -> list[Graph]:
+        out: list[Graph] = []
+        refused = 0
+        most = len(self.graph.ops) + self.options.extra_ops
+        for program in programs:
+            graph = emit(self.graph, egraph, program.choices, roots, converted.operand_types)
+            if sum(op.kind != "cast" for op in graph.ops) > most:
+                continue
+            if equivalent(self.graph, graph, self.options.seed) is None:
+                out.append(graph)
+            else:
+                refused += 1
+        if refused:
+            self.caps.append(f"{refused} programs were refused by the verifier")
+        return out
+
+
+def work(graph: Graph, sizes: dict[str, int]) -> float:
+    """The cost of a graph at given sizes, in the units of `edges`."""
+    total = 0.0
+    for op in graph.ops:
+        if op.kind in SILENT:
+            continue
+        elements = volume(sizes, iteration_space(graph, op))
+        if op.kind == "contract":
+            total += MULTIPLY_ADD * elements * (len(op.args) - 1)
+        else:
+            total += (TRANSCENDENTAL if op.kind in TRANSCENDENTALS else SIMPLE) * elements
+    return total
+
+
+def replace_name(entry: Alternative, name: str) -> Alternative:
+    """The same alternative under another name."""
+    return Alternative(entry.graph, entry.flops, entry.bytes, entry.phases, entry.score, name)

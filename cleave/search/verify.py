@@ -1,0 +1,133 @@
+"""
+Verification: whether two graphs compute the same, asked again from scratch.
+
+The law: no graph is handed out on the word of the e-graph. Both programs are evaluated operation by operation at draws the
+search has not seen: other seeds, other numbers of points, one point an axis, ragged chunks, and once with counting sums,
+where a sum adds up and the symbols are small integers. They must agree in every sample of every round.
+
+A wrong graph passes one sample with probability at most d/p, d being the degree of the difference as a polynomial in the
+draws (below a thousand for graphs of this size) and p > 2^28; six rounds of three samples make that less than 10^-90, the
+argument of Schwartz and Zippel. The counting round alone catches what confuses a size with a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Axis, Graph
+from .convert import copies
+from .meaning import evaluate
+from .values import LONG_TOWER, SHORT_TOWER, Space, Value
+
+SAMPLES = 3
+MOST_DRAWS = 4096
+POINT_BUDGET = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One kind of draw: points an axis, the number of chunks where an axis is split, whether sums count."""
+
+    points: int
+    chunks: int
+    counting: bool
+
+
+ROUNDS = (Round(1, 1, False), Round(2, 2, False), Round(3, 2, False), Round(3, 2, True), Round(2, 3, True))
+
+
+def nesting(graph: Graph) -> int:
+    """The most exps on one path."""
+    depth: list[int] = []
+    for op in graph.ops:
+        depth.append(max((depth[arg] for arg in op.args), default=0) + int(op.kind == "exp"))
+    return max(depth, default=0)
+
+
+def tower_for(graph: Graph) -> tuple[int, ...]:
+    """The primes for a program: more where exps nest deeper than two."""
+    return SHORT_TOWER if nesting(graph) <= 2 else LONG_TOWER
+
+
+def points_of(axes: Sequence[Axis], round_: Round, sizes: Mapping[str, int] | None = None) -> dict[str, int]:
+    """How many points every axis has; an inner axis of a split has enough for its whole, the last chunk may be short."""
+    chunked = {axis.chunk_of for axis in axes if axis.chunk_of is not None}
+    outers = {outer for _, outer in chunked}
+    wholes = {whole for whole, _ in chunked}
+    points = {axis.name: round_.chunks if axis.name in outers else round_.points for axis in axes}
+    for whole in wholes:
+        points[whole] = round_.points + (1 if round_.points > 1 else 0)
+    for axis in axes:
+        if axis.chunk_of is not None:
+            whole, outer = axis.chunk_of
+            points[axis.name] = -(-points[whole] // points[outer])
+    return points
+
+
+def unspoiled(graph: Graph, space: Space) -> list[Value] | None:
+    """
+    The values of a graph in a space cut down to samples without a division by zero; None if none are found.
+
+    More samples are drawn until there are enough, as a masked row may well be masked at all its points.
+    """
+    wanted, draws = space.samples, max(space.samples, 4)
+    while draws <= MOST_DRAWS:
+        space.draw_samples(draws)
+        evaluate(graph, space)
+        good = [i for i in range(draws) if not space.spoiled[i]]
+        if len(good) >= wanted:
+            space.keep(good[:wanted])
+            return evaluate(graph, space)
+        draws *= 4
+    return None
+
+
+def equivalent(graph: Graph, other: Graph, seed: int, rounds: Sequence[Round] = ROUNDS) -> str | None:
+    """
+    None if the two agree, else what was found. The other graph may declare more axes (those of splits).
+
+    A round in which every draw divides by zero decides nothing; that at least one other does is checked.
+    """
+    decided = 0
+    for number, round_ in enumerate(rounds):
+        axes = other.axes
+        points = points_of(axes, round_)
+        symbols = small_symbols(other, points) if round_.counting else None
+        space = Space(
+            axes, points, SAMPLES, seed * 64 + number + 1, tower_for(graph), copies(other) | copies(graph), symbols, round_.counting
+        )
+        values = unspoiled(graph, space)
+        if values is None:
+            continue
+        others = evaluate(other, space)
+        if space.spoiled.any():
+            return f"divides by zero where the original does not (round {number})"
+        for a, b in zip(graph.outputs, other.outputs, strict=True):
+            if not same(values[a.value], others[b.value]):
+                return f"output {graph.outputs.index(a)} differs in round {number}"
+        decided += 1
+    return None if decided else "every draw divides by zero"
+
+
+def small_symbols(graph: Graph, points: Mapping[str, int]) -> dict[str, int]:
+    """Small integers for the symbols: the number of points of an axis that is the symbol, else distinct small numbers."""
+    values = {symbol.name: 2 + i for i, symbol in enumerate(graph.symbols)}
+    for axis in graph.axes:
+        if axis.extent.text in values:
+            values[axis.extent.text] = points[axis.name]
+    return values
+
+
+def same(a: Value, b: Value) -> bool:
+    """Whether two values agree on every level that both have, and in what is -inf."""
+    low, high = max(a.lowest, b.lowest), min(a.highest, b.highest)
+    if low > high:
+        return False
+    if not bool((a.residues[low : high + 1] == b.residues[low : high + 1]).all()):
+        return False
+    none = np.zeros((1,) * (a.residues.ndim - 1), bool)
+    left, right = (none if v.infinite is None else v.infinite for v in (a, b))
+    return bool((left == right).all())

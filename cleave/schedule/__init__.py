@@ -1,0 +1,6 @@
+"""From graphs to tile programs: roles, tiles, partition and cost. Knows no IR."""
+
+from .scheduler import ScheduleOptions, schedule
+from .targets import TARGETS, Target, target
+
+__all__ = ["TARGETS", "ScheduleOptions", "Target", "schedule", "target"]

@@ -414,7 +414,7 @@ class Emitter:
             case _:
                 return self.elementwise(node, home)
 
-    def load(self, node: Node, home: Scope, order: Sequence[str] | None) -> Value:
+    def load(self, node: Node, home: Scope, order: Sequence[str] | None, eviction: str = "") -> Value:
         """Reads a tile, in layout order or with its dimensions in the order given."""
         buffer = self.problem.buffers[int(str(node.attr[0]))]
         index = tuple((axis, self.place(at, home).var) for axis, at in node.where)
@@ -423,7 +423,7 @@ class Emitter:
         if order is not None:
             dims = tuple((name, self.by_name[name].tile) for name in order)
         out = Var(buffer.name, TileType(dims, buffer.dtype), f"{buffer.name} [{', '.join(axis for axis, _ in index)}]")
-        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None))
+        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None, eviction))
         false: dict[str, Lane] = {}
         for name, _ in dims:
             if self.ragged[name]:

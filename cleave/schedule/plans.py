@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .nodes import Node
+from .nodes import REDUCING, Node
 from .problem import Problem
 from .roles import Dim, Plan, Role, power_of_two
 
@@ -47,8 +47,7 @@ def _plans(problem: Problem) -> Iterator[Plan]:
                 continue
             ordered = tuple(dims[place] for place in order)
             raster = _raster(problem, ordered)
-            for warps, stages in _launches(problem, ordered):
-                yield Plan(ordered, raster, warps, stages)
+            yield Plan(ordered, raster)
 
 
 def contractions(problem: Problem) -> list[Node]:
@@ -84,7 +83,8 @@ def _structures(problem: Problem) -> Iterator[list[Slot]]:
     memory = [axis for result in problem.results for axis in result.buffer.axes]
     for axis in sorted(parallel, key=memory.index):
         signature = _signature(problem, axis, dots)
-        if (dots and not _is_side(signature)) or problem.sizes.fixed(axis) == 1 or _is_chunk_count(problem, axis):
+        one = problem.sizes.fixed(axis) == 1
+        if (dots and not _is_side(signature)) or (one and not dots) or _is_chunk_count(problem, axis):
             single.append(Slot((axis,), (("grid", 1),)))
         else:
             groups.setdefault(signature, []).append(axis)
@@ -119,6 +119,8 @@ def _side_tiles(problem: Problem, axes: Sequence[str], dots: Sequence[Node], vec
     largest = power_of_two(total)
     if dots:
         tiles = [tile for tile in DOT_TILES if tile <= max(16, largest)]
+        if largest == 1:
+            tiles = [1, *tiles]
         if not _two_sided(problem, axes, dots):
             tiles = [tile for tile in (1, 4, *DOT_TILES) if tile <= largest]
     else:
@@ -158,23 +160,38 @@ def _sequential(problem: Problem, axes: Sequence[str], dots: bool) -> list[list[
 
 
 def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[Role, int], ...]:
-    """The roles and tiles of an axis that one program walks."""
+    """
+    The roles and tiles of an axis that one program walks.
+
+    An axis whose reductions all feed reductions over other axes is held whole where it is small, so that the loop is over what
+    is reduced last and carries the accumulators of everything before.
+    """
     sizes = [problem.sizes.fixed(axis) for axis in axes]
-    hint = max(1, problem.sizes.hint_product(axes))
-    out: list[tuple[Role, int]] = []
+    largest = power_of_two(max(1, problem.sizes.hint_product(axes)))
     contracted = any(node.kind == "contract" and set(axes) & set(node.removed) for node in problem.nodes)
-    largest = power_of_two(hint)
-    if all(size is not None for size in sizes) and len(axes) == 1:
-        smallest = 16 if contracted and dots and hint > 1 else 1
+    stored = any(set(axes) & set(result.buffer.axes) for result in problem.results)
+    whole: list[tuple[Role, int]] = []
+    if len(axes) == 1 and sizes[0] is not None:
+        smallest = 16 if contracted and dots and largest > 1 else 1
         if largest <= (LARGEST_WHOLE_DOT if contracted or dots else LARGEST_WHOLE):
-            out.append(("full", max(largest, smallest)))
-            if largest <= 16:
-                return tuple(out)
+            whole.append(("full", max(largest, smallest)))
+            if largest <= 16 or (_feeds_others(problem, axes) and dots and not stored):
+                return tuple(whole)
     tiles = OVER_TILES if contracted or dots else SWEEP_TILES
-    out.extend(("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0])
+    loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0]]
     if contracted and not dots:
-        out.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
-    return tuple(out)
+        loops.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
+    return tuple(loops) if dots and not stored else (*whole, *loops)
+
+
+def _feeds_others(problem: Problem, axes: tuple[str, ...]) -> bool:
+    """Whether every reduction over these axes is an operand, directly or not, of a reduction over others."""
+    below: set[int] = set()
+    for node in reversed(problem.nodes):
+        if node.id in below or (node.kind in REDUCING and not set(axes) & set(node.removed)):
+            below.update(arg.id for arg in node.args)
+    own = [node for node in problem.reductions if set(axes) & set(node.removed)]
+    return bool(own) and all(node.id in below for node in own)
 
 
 def _reducible(problem: Problem, dims: Sequence[Dim]) -> bool:
@@ -234,8 +251,9 @@ def _raster(problem: Problem, dims: Sequence[Dim]) -> tuple[str, ...]:
     return (*tiled, *(dim.name for dim in single))
 
 
-def _launches(problem: Problem, dims: Sequence[Dim]) -> list[tuple[int, int]]:
-    """Warps and stages for a plan."""
+def launches(problem: Problem, plan: Plan) -> list[tuple[int, int]]:
+    """The (warps, stages) worth trying for a plan."""
+    dims = plan.dims
     tile = {axis: dim for dim in dims for axis in dim.axes}
     largest = 1
     for node in problem.nodes:

@@ -1,0 +1,144 @@
+"""
+Partition of a graph into kernels.
+
+A cut stores a value between kernels; a kernel computes one or several stored values from arguments and from what earlier
+kernels stored, recomputing everything else. `Cutter` builds the graph of each kernel; `partitions` improves a set of cuts
+step by step under the cost model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph import Graph, Input, Op
+from .buffers import argument_buffers, fresh, result_buffers, workspace
+from .problem import Problem, Result
+from .program import Buffer
+from .sizes import Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value that is stored: the operation, where, and whether later kernels may read it there."""
+
+    op: int
+    buffer: Buffer
+    shared: bool
+    raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph to partition with the degrees of its values and its argument and result buffers. `raw` are shifts kept at -inf."""
+
+    graph: Graph
+    degrees: tuple[Mapping[int, int], ...]
+    sizes: Sizes
+    arguments: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    raw: frozenset[int] = frozenset()
+
+
+def source_of(graph: Graph, degrees: tuple[Mapping[int, int], ...], sizes: Sizes) -> Source:
+    """A graph whose inputs and outputs are the program's own."""
+    return Source(graph, degrees, sizes, argument_buffers(graph, sizes), result_buffers(graph, sizes))
+
+
+def items(source: Source, cuts: Sequence[int]) -> list[Item]:
+    """What is stored under a set of cuts: the results, and each cut that no result holds already."""
+    out = [
+        Item(entry.value, buffer, _holds(source.graph, entry.value, buffer), entry.value in source.raw)
+        for entry, buffer in zip(source.graph.outputs, source.results, strict=True)
+    ]
+    taken = {buffer.name for buffer in (*source.arguments, *source.results)}
+    for cut in sorted(cuts):
+        if not any(item.op == cut and item.shared and item.op not in source.raw for item in out):
+            op = source.graph.ops[cut]
+            buffer = workspace(fresh(f"tmp{cut}", taken), op.axes, op.dtype, source.sizes)
+            out.append(Item(cut, buffer, True))
+    return out
+
+
+def _holds(graph: Graph, op: int, buffer: Buffer) -> bool:
+    return graph.ops[op].dtype == buffer.dtype and set(graph.ops[op].axes) == set(buffer.axes)
+
+
+def needs(source: Source, item: Item, stored: Mapping[int, Item]) -> tuple[int, ...]:
+    """The stored operations an item reads, not looking behind them."""
+    return tuple(sorted(_behind(source.graph, [item.op], stored)[1]))
+
+
+def _behind(graph: Graph, roots: Sequence[int], stored: Mapping[int, Item]) -> tuple[set[int], set[int]]:
+    """The operations to compute for `roots`, and the stored ones they read."""
+    inside: set[int] = set()
+    read: set[int] = set()
+    pending = list(roots)
+    while pending:
+        at = pending.pop()
+        if at in inside:
+            continue
+        inside.add(at)
+        for arg in graph.ops[at].args:
+            if arg in stored and arg not in roots and graph.ops[arg].kind != "input":
+                read.add(arg)
+            else:
+                pending.append(arg)
+    return inside, read
+
+
+def kernel_graph(source: Source, group: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Graph, tuple[Mapping[int, int], ...], list[Buffer], dict[int, int]]:
+    """
+    The graph of one kernel: its degrees, its input buffers, and where each of its operations stands in the whole graph.
+    """
+    roots = list(dict.fromkeys(item.op for item in group))
+    inside, read = _behind(source.graph, roots, stored)
+    inputs = list(source.graph.inputs)
+    buffers = list(source.arguments)
+    ops: list[Op] = []
+    place: dict[int, int] = {}
+    for at in sorted(inside | read):
+        op = source.graph.ops[at]
+        if at in read:
+            buffer = stored[at].buffer
+            inputs.append(Input(buffer.name, op.axes, op.dtype, " ".join(op.axes)))
+            buffers.append(replace(buffer, axes=buffer.axes))
+            ops.append(Op("input", (), op.axes, op.dtype, (len(inputs) - 1,)))
+        else:
+            ops.append(replace(op, args=tuple(place[arg] for arg in op.args)))
+        place[at] = len(ops) - 1
+    inputs = [replace(entry, axes=buffers[number].axes) for number, entry in enumerate(inputs)]
+    degrees = tuple(
+        {place[shift]: power for shift, power in source.degrees[at].items() if shift in place and ops[place[shift]].kind == "shift"}
+        for at in sorted(inside | read)
+    )
+    places = tuple(source.graph.places[at] for at in sorted(inside | read)) if source.graph.places else ()
+    graph = replace(source.graph, inputs=tuple(inputs), ops=tuple(ops), outputs=(), places=places)
+    return graph, degrees, buffers, {new: old for old, new in place.items()}
+
+
+def problem_of(source: Source, name: str, group: Sequence[Item], stored: Mapping[int, Item]) -> Problem:
+    """The work of one kernel. Raises: EntangledError with a position of the whole graph."""
+    from .nodes import EntangledError
+
+    graph, degrees, buffers, origin = kernel_graph(source, group, stored)
+    back = {old: new for new, old in origin.items()}
+    results = tuple(Result(back[item.op], item.buffer, item.raw) for item in group)
+    try:
+        return Problem(name, graph, source.sizes, tuple(buffers), results, degrees)
+    except EntangledError as error:
+        raise EntangledError(origin[error.op]) from error
+
+
+def cut_candidates(graph: Graph) -> tuple[int, ...]:
+    """The values worth storing: results of reductions, and what reductions read that depends on another reduction."""
+    depends: list[bool] = []
+    out: set[int] = set()
+    for position, op in enumerate(graph.ops):
+        removes = op.kind in ("reduce", "contract", "shift")
+        if removes:
+            out.add(position)
+            out.update(arg for arg in op.args if depends[arg])
+        depends.append(removes or any(depends[arg] for arg in op.args))
+    values = {entry.value for entry in graph.outputs}
+    return tuple(sorted(out - values))

@@ -1,0 +1,274 @@
+"""
+From graphs to a program: partition, plans and the choice between them by the cost model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..algebra.degrees import degrees as degrees_of
+from ..errors import CleaveError
+from ..graph import Graph
+from .cost import BYTES, Cost, estimate
+from .emit import Emitter, InfeasibleError
+from .nodes import EntangledError, UnschedulableError
+from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
+from .plans import launches, plans
+from .problem import Problem
+from .program import Allocate, Kernel, Launch, Program
+from .roles import Plan
+from .sizes import Sizes
+from .targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    """
+    Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `cuts`: the
+    most values stored between kernels beyond those that must be.
+    """
+
+    plans: int = 160
+    alternatives: int = 12
+    cuts: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A scheduled kernel: its plan, code and estimate."""
+
+    plan: Plan
+    kernel: Kernel
+    cost: Cost
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A way to run a graph: its kernels in launch order, workspaces, and estimated seconds."""
+
+    source: Source
+    choices: list[Choice]
+    stored: list[Item]
+    seconds: float
+    cuts: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Schedules one graph; kernels that several partitions share are chosen once."""
+
+    source: Source
+    target: Target
+    options: ScheduleOptions
+    _chosen: dict[tuple[object, ...], Choice | None] = field(default_factory=lambda: {})
+
+    def best(self) -> Candidate | None:
+        """The fastest partition found, or None where some value fits no kernel."""
+        forced: tuple[int, ...] = ()
+        found: Candidate | None = None
+        candidates = cut_candidates(self.source.graph)
+        for _ in range(len(self.source.graph.ops)):
+            try:
+                found = self.partition(forced)
+            except EntangledError as error:
+                forced = (*forced, error.op)
+                continue
+            break
+        if found is None:
+            found = self._safe(tuple(sorted({*forced, *candidates})))
+        if found is None:
+            return None
+        for _ in range(self.options.cuts):
+            better = self._improved(found, candidates, forced)
+            if better is None:
+                break
+            found = better
+        return found
+
+    def _safe(self, cuts: tuple[int, ...]) -> Candidate | None:
+        try:
+            return self.partition(cuts)
+        except EntangledError:
+            return None
+
+    def _improved(self, found: Candidate, candidates: Sequence[int], forced: Sequence[int]) -> Candidate | None:
+        """The best partition with one cut more or less, if it beats the one given."""
+        best: Candidate | None = None
+        limit = found.seconds
+        moves = [tuple(sorted({*found.cuts, cut})) for cut in candidates if cut not in found.cuts]
+        moves += [tuple(other for other in found.cuts if other != cut) for cut in found.cuts if cut not in forced]
+        for cuts in moves:
+            if self.floor(cuts) >= limit:
+                continue
+            option = self._safe(cuts)
+            if option is not None and option.seconds < limit * 0.98:
+                best, limit = option, option.seconds
+        return best
+
+    def floor(self, cuts: Sequence[int]) -> float:
+        """A bound from below on the time of a partition: launches, and every argument, result and cut moved once."""
+        sizes = self.source.sizes
+        entries = items(self.source, cuts)
+        used = {op.attr[0] for op in self.source.graph.ops if op.kind == "input"}
+        moved = sum(
+            sizes.hint_product(buffer.axes) * BYTES[buffer.dtype] for place, buffer in enumerate(self.source.arguments) if place in used
+        )
+        for item in entries:
+            moved += sizes.hint_product(item.buffer.axes) * BYTES[item.buffer.dtype] * (2 if item.op in cuts else 1)
+        kernels = 1 + bool(cuts)
+        return moved / self.target.bandwidth + kernels * self.target.launch
+
+    def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
+        """The kernels of a set of cuts, or None where one has no plan. Raises: EntangledError."""
+        entries = items(self.source, cuts)
+        stored = {item.op: item for item in entries if item.shared and (item.op in cuts)}
+        groups = self._groups(entries, stored)
+        if groups is None:
+            return None
+        choices: list[Choice] = []
+        for group in groups:
+            choice = self.choose(group, stored, len(groups) > 1)
+            if choice is None:
+                return None
+            choices.append(choice)
+        seconds = sum(choice.cost.seconds for choice in choices)
+        return Candidate(self.source, choices, [item for item in entries if item.buffer not in self.source.results], seconds, cuts)
+
+    def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
+        """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""
+        order: list[list[Item]] = []
+        done: set[int] = set()
+        left = list(entries)
+        while left:
+            ready = [item for item in left if all(need in done for need in needs(self.source, item, stored))]
+            if not ready:
+                return None
+            left = [item for item in left if item not in ready]
+            groups: list[list[Item]] = []
+            for item in ready:
+                place = self._joins(groups, item, stored)
+                if place is None:
+                    groups.append([item])
+                else:
+                    groups[place].append(item)
+            order.extend(groups)
+            done |= {item.op for item in ready}
+        return order
+
+    def _joins(self, groups: Sequence[Sequence[Item]], item: Item, stored: Mapping[int, Item]) -> int | None:
+        """The kernel of a level that can store one more value without growing slower than a kernel of its own."""
+        for place, group in enumerate(groups):
+            if group[0].op == item.op:
+                return place
+            together = self.choose([*group, item], stored, True)
+            if together is None:
+                continue
+            apart = [self.choose(group, stored, True), self.choose([item], stored, True)]
+            if any(choice is None for choice in apart) or together.cost.seconds <= sum(
+                choice.cost.seconds for choice in apart if choice is not None
+            ):
+                return place
+        return None
+
+    def choose(self, group: Sequence[Item], stored: Mapping[int, Item], several: bool) -> Choice | None:
+        """The best plan of one kernel. Raises: EntangledError."""
+        name = self.source.graph.name if not several else f"{self.source.graph.name}_{group[0].buffer.name}"
+        key = (name, tuple(item.buffer.name for item in group), tuple(sorted(stored)))
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(problem_of(self.source, name, group, stored))
+        return self._chosen[key]
+
+    def _choose(self, problem: Problem) -> Choice | None:
+        best: Choice | None = None
+        for plan, kernel in _kernels(problem, self.options.plans):
+            for warps, stages in launches(problem, plan):
+                option = replace(kernel, num_warps=warps, num_stages=stages)
+                cost = estimate(option, problem.sizes, self.target)
+                if cost is not None and (best is None or cost.seconds < best.cost.seconds):
+                    best = Choice(replace(plan, num_warps=warps, num_stages=stages), option, cost)
+        return best
+
+
+def _kernels(problem: Problem, limit: int) -> list[tuple[Plan, Kernel]]:
+    out: list[tuple[Plan, Kernel]] = []
+    for plan in plans(problem, limit):
+        try:
+            out.append((plan, Emitter(problem, plan).kernel()))
+        except InfeasibleError:
+            continue
+    return out
+
+
+def schedule(
+    graphs: Sequence[Graph],
+    sizes: Mapping[str, int],
+    dynamic: frozenset[str],
+    target: Target,
+    options: ScheduleOptions | None = None,
+) -> Program:
+    """
+    The fastest program, by the cost model, among equivalent stabilized graphs.
+
+    `sizes` gives every symbol its value, or its hint where it is in `dynamic` and stays a run-time size. `Program.notes` says what
+    was chosen and why.
+    Raises: CleaveError where a symbol has no size or no graph can be scheduled.
+    """
+    chosen = options or ScheduleOptions()
+    best: Candidate | None = None
+    failure: CleaveError | None = None
+    notes: list[str] = []
+    for number, graph in enumerate(graphs[: chosen.alternatives]):
+        try:
+            found = _candidate(graph, sizes, dynamic, target, chosen)
+        except CleaveError as error:
+            failure = failure or error
+            notes.append(f"alternative {number}: {error}")
+            continue
+        kernels = len(found.choices)
+        notes.append(f"alternative {number}: {found.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
+        if best is None or found.seconds < best.seconds:
+            best = found
+    if best is None:
+        assert failure is not None, "a schedule needs at least one graph"
+        raise failure
+    return assemble(best, notes)
+
+
+def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions) -> Candidate:
+    place = next((entry for entry in graph.places if entry), "")
+    try:
+        bound = Sizes(graph, sizes, dynamic)
+        degrees = degrees_of(graph)
+    except KeyError as error:
+        raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
+    except ValueError as error:
+        raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
+    try:
+        found = Scheduler(source_of(graph, degrees, bound), target, options).best()
+    except UnschedulableError as error:
+        where = graph.places[error.op] if graph.places else place
+        raise CleaveError(where, error.why, op=graph.ops[error.op].kind) from error
+    if found is None:
+        raise CleaveError(place, "no plan fits the machine", "cut the graph or choose another target", op=graph.name)
+    return found
+
+
+def assemble(candidate: Candidate, notes: Sequence[str]) -> Program:
+    """The program of a candidate: workspaces first, then a launch for each kernel."""
+    source = candidate.source
+    steps: list[Allocate | Launch] = [Allocate(item.buffer) for item in candidate.stored]
+    for choice in candidate.choices:
+        steps.append(Launch(choice.kernel.name, tuple(buffer.name for buffer in choice.kernel.buffers)))
+    layouts = (*(entry.layout for entry in source.graph.inputs), *(entry.layout for entry in source.graph.outputs))
+    reasons = [f"{choice.kernel.name}: {choice.plan}; {choice.cost}" for choice in candidate.choices]
+    return Program(
+        source.graph.name,
+        source.arguments,
+        source.results,
+        layouts,
+        tuple(source.sizes.extents.items()),
+        tuple(choice.kernel for choice in candidate.choices),
+        tuple(steps),
+        (*notes, *reasons),
+    )

@@ -1,0 +1,120 @@
+"""The driver: options, exit codes, output that is whole or absent, and what a start costs."""
+
+import io
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cleave.tools import cleave_opt
+
+BIN = Path(sys.executable).parent
+GOOD = "func.func @f(%a : i32) -> i32 {\n  func.return %a : i32\n}\n"
+BAD = "func.func @f(%a : i32) -> i64 {\n  func.return %a : i32\n}\n"
+
+
+def run(*args: str, source: str | bytes = GOOD, monkeypatch: pytest.MonkeyPatch) -> int:
+    data = source.encode() if isinstance(source, str) else source
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    return cleave_opt.main(args)
+
+
+def test_prints_a_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out == "builtin.module {\n  func.func @f(%a: i32) -> i32 {\n    func.return %a : i32\n  }\n}\n\n"
+
+
+@pytest.mark.parametrize("option", ["-p=canonicalize,dce", "--pass-pipeline=builtin.module(canonicalize, dce)"])
+def test_runs_pipelines_of_both_forms(option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = GOOD.replace("  func", "  %0 = arith.addi %a, %a : i32\n  func")
+    assert run(option, source=dead, monkeypatch=monkeypatch) == 0
+    assert "arith.addi" not in capsys.readouterr().out
+
+
+def test_a_mistake_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(source=BAD, monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("stdin:2:3: error: func.return: ")
+    assert err.count("\n") == 1
+
+
+def test_chunks_keep_their_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("--split-input-file", source=f"{GOOD}// -----\n{BAD}// -----\n{BAD}", monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line[:19] for line in err.splitlines()] == ["stdin:6:3: error: f", "stdin:10:3: error: "]
+
+
+def test_diagnostics_on_request_go_to_the_output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("--split-input-file", "--verify-diagnostics", source=f"{BAD}// -----\n{GOOD}", monkeypatch=monkeypatch) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("stdin:2:3: error: func.return: ")
+    assert "\n// -----\nbuiltin.module {" in out
+
+
+def test_no_output_file_is_left_by_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.mlir"
+    assert run("-o", str(path), source=BAD, monkeypatch=monkeypatch) == 1
+    assert not path.exists()
+    assert run("-o", str(path), monkeypatch=monkeypatch) == 0
+    assert path.read_text().startswith("builtin.module")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("-p", "nope"), "no pass is named 'nope'"),
+        (("-p", "canonicalize{x=3}"), "canonicalize has no option 'x'"),
+        (("-p", "dce{"), "Expected argument name here"),
+        (("-p", "dce", "--pass-pipeline=builtin.module(dce)"), "exclude each other"),
+        (("--pass-pipeline=builtin.module(func.func(dce))",), "nested anchor 'func.func' at column 16"),
+        (("-t", "mlir{x=1}"), "mlir has no option 'x'"),
+        (("-t", "{"), "Expected pass name here"),
+        (("absent.mlir",), "absent.mlir: No such file or directory"),
+    ],
+)
+def test_usage_mistakes_are_exit_code_2(
+    args: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(*args, monkeypatch=monkeypatch) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_every_pass_is_listed_with_documented_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("--list-passes", monkeypatch=monkeypatch) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in cleave_opt.CLEAVE_UNIVERSE.all_passes:
+        at = lines.index(name)
+        assert lines[at + 1].strip(), f"{name} has no summary"
+    for line, after in pairwise(lines):
+        if line.startswith("    ") and not line.startswith("     ") and ": " in line and after.startswith("        "):
+            assert after.strip(), f"option '{line.strip()}' has no documentation"
+
+
+def test_starts_quickly_and_without_torch() -> None:
+    code = "import sys; from cleave.tools import cleave_opt as t; t.main(['--list-passes']); sys.exit('torch' in sys.modules)"
+    started = time.perf_counter()
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    assert time.perf_counter() - started < 2.5
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    text = "".join(GOOD.replace("@f", f"@f{i}") for i in range(3000))
+    command = f"{BIN}/cleave-opt | head -n 1"
+    done = subprocess.run(["bash", "-c", command], input=text, text=True, capture_output=True, check=False)
+    assert (done.stdout, done.stderr) == ("builtin.module {\n", "")
+
+
+def test_stock_xdsl_opt_finds_the_universe() -> None:
+    text = "alg.graph @f axes [i = 4] (%x: !alg.tensor<[i], f32>) -> (!alg.tensor<[i], f32>) {\n  alg.yield %x : !alg.tensor<[i], f32>\n}\n"
+    done = subprocess.run([f"{BIN}/xdsl-opt", "-p", "alg-bind"], input=text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "alg.graph @f" in done.stdout

@@ -70,6 +70,13 @@ def extent(source: int | str | Extent) -> Extent:
     return Extent(_canonical(source))
 
 
+def from_sympy(value: Any) -> Extent:
+    """
+    The extent of a sympy expression over symbols of `symbol`. Raises: ValueError for an expression that is none.
+    """
+    return Extent(_print(sympy.expand(value)))
+
+
 def symbol(name: str) -> Any:
     """The sympy symbol used for a run-time size of that name. Raises: ValueError for a name that is not an identifier."""
     if not NAME.match(name):
@@ -207,5 +214,4 @@ class _Parser:
             return -(-left // right) if self.values is not None else sympy.ceiling(left / right)
         if self.values is not None:
             return min(left, right) if name == "min" else max(left, right)
-        out: Any = sympy.Min(left, right) if name == "min" else sympy.Max(left, right)
-        return out
+        return getattr(sympy, name.capitalize())(left, right)

@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy
 
-from ..extents import Extent
+from ..extents import Extent, from_sympy
 from ..graph import Graph, Op
 
 SILENT = ("input", "constant", "size", "iota", "cast", "rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
@@ -23,7 +23,7 @@ BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """FLOPs and bytes as sympy text, and the number of phases."""
+    """FLOPs and bytes as texts of extents, and the number of phases."""
 
     flops: str
     bytes: str
@@ -60,7 +60,7 @@ def _formula(graph: Graph, amounts: Mapping[tuple[str, ...], int]) -> str:
     total: Any = sympy.Integer(0)
     for axes, amount in amounts.items():
         total += amount * sympy.Mul(*(graph.axis(axis).extent.sympy() for axis in axes))
-    return str(sympy.expand(total))
+    return from_sympy(total).text
 
 
 def hinted_sizes(graph: Graph, default: int = 1024) -> dict[str, int]:

@@ -160,7 +160,7 @@ class SplitOp(AlgOp):
     out = result_def(TensorType)
     traits = traits_def(Pure(), Simplifies())
     assembly_format = (
-        "custom<Operand>($arg, type($arg)) custom<AxisName>($axis) `into` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` "
+        "custom<Operand>($arg, type($arg)) custom<AxisName>($axis) `into` ` ` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` "
         "attr-dict `:` custom<Result>(type($out))"
     )
 
@@ -195,7 +195,7 @@ class MergeOp(AlgOp):
     out = result_def(TensorType)
     traits = traits_def(Pure(), Simplifies())
     assembly_format = (
-        "custom<Operand>($arg, type($arg)) `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` `into` custom<AxisName>($axis) "
+        "custom<Operand>($arg, type($arg)) ` ` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` `into` custom<AxisName>($axis) "
         "attr-dict `:` custom<Result>(type($out))"
     )
 

@@ -17,7 +17,24 @@ from .sizes import Sizes
 from .targets import Target
 
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 4}
-EXPENSIVE = ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf", "rsqrt", "sqrt", "div", "pow")
+EXPENSIVE = (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "tanh",
+    "sigmoid",
+    "silu",
+    "gelu",
+    "gelu_tanh",
+    "sin",
+    "cos",
+    "erf",
+    "rsqrt",
+    "sqrt",
+    "div",
+    "pow",
+)
 SHARED_RATE = 200e9
 LATENCY = 0.9e-6
 STEP = 0.12e-6

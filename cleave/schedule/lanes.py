@@ -7,8 +7,8 @@ A tile whose extent is not a multiple of its size has *false lanes*. A lane valu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,24 @@ FINITE = "finite"
 UNKNOWN = "unknown"
 Lane: TypeAlias = "float | str"
 _EXP2 = {"exp2": np.exp2, "log2": np.log2}
-_KEEPS_FINITE = ("add", "sub", "mul", "max", "min", "neg", "abs", "relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf")
+_KEEPS_FINITE = (
+    "add",
+    "sub",
+    "mul",
+    "max",
+    "min",
+    "neg",
+    "abs",
+    "relu",
+    "tanh",
+    "sigmoid",
+    "silu",
+    "gelu",
+    "gelu_tanh",
+    "sin",
+    "cos",
+    "erf",
+)
 
 
 def finite(lane: Lane) -> bool:
@@ -48,7 +65,7 @@ def lane_of(kind: str, attr: tuple[Attr, ...], args: Sequence[Lane]) -> Lane:
 
 
 def _computed(kind: str, args: Sequence[float]) -> Lane:
-    function = UNARY.get(kind) or BINARY.get(kind) or _EXP2.get(kind)
+    function: Callable[..., Any] | None = UNARY.get(kind) or BINARY.get(kind) or _EXP2.get(kind)
     if function is None:
         return UNKNOWN
     with np.errstate(all="ignore"):

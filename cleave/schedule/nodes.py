@@ -48,8 +48,8 @@ class Node:
     A value at given indices. Nodes are shared, so equal nodes are identical; `id` increases from operands to users.
 
     `axes` are the free axes, `op` the graph operation it stems from, `shifts` the free shifts that exponentials below it use.
-    `where` gives, for a load, the index of every buffer axis; values that indices read are in `args`. Reducing nodes keep the axes they remove in `removed`.
-    `scale` is the constant of a shift or shifted exponential.
+    `where` gives, for a load, the index of every buffer axis; values that indices read are in `args`. Reducing nodes keep the
+    axes they remove in `removed`. `scale` is the constant of a shift or shifted exponential.
     """
 
     id: int
@@ -100,9 +100,9 @@ def data_nodes(index: Index) -> list[Node]:
 
 def _combined(kind: str, left: Index, right: Index) -> Index:
     a, b = (arg.size.constant if arg.kind == "number" and arg.size is not None else None for arg in (left, right))
-    if kind in ("add", "sub") and b == 0 or kind in ("mul", "floordiv") and b == 1:
+    if (kind in ("add", "sub") and b == 0) or (kind in ("mul", "floordiv") and b == 1):
         return left
-    if kind == "add" and a == 0 or kind == "mul" and a == 1:
+    if (kind == "add" and a == 0) or (kind == "mul" and a == 1):
         return right
     if kind in ("floordiv", "mod") and left.kind == "add" and left.args[0].kind == "mul":
         (high, unit), low = left.args[0].args, left.args[1]
@@ -212,9 +212,7 @@ class Resolver:
             case "merge", (pair, str(axis)):
                 outer, inner = _names(pair)
                 unit = self._length(inner)
-                return self._arg(
-                    args[0], {**at, outer: _combined("floordiv", at[axis], unit), inner: _combined("mod", at[axis], unit)}
-                )
+                return self._arg(args[0], {**at, outer: _combined("floordiv", at[axis], unit), inner: _combined("mod", at[axis], unit)})
             case "slice", (str(axis), str(new), start, step):
                 moved = _combined("add", _combined("mul", at[new], number(_extent(step))), number(_extent(start)))
                 return self._arg(args[0], {**at, axis: moved})

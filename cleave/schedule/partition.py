@@ -87,7 +87,9 @@ def _behind(graph: Graph, roots: Sequence[int], stored: Mapping[int, Item]) -> t
     return inside, read
 
 
-def kernel_graph(source: Source, group: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Graph, tuple[Mapping[int, int], ...], list[Buffer], dict[int, int]]:
+def kernel_graph(
+    source: Source, group: Sequence[Item], stored: Mapping[int, Item]
+) -> tuple[Graph, tuple[Mapping[int, int], ...], list[Buffer], dict[int, int]]:
     """
     The graph of one kernel: its degrees, its input buffers, and where each of its operations stands in the whole graph.
     """

@@ -197,10 +197,8 @@ def _feeds_others(problem: Problem, axes: tuple[str, ...]) -> bool:
 def _reducible(problem: Problem, dims: Sequence[Dim]) -> bool:
     """Whether every reduction has at most one loop."""
     role = {axis: dim for dim in dims for axis in dim.axes}
-    for node in problem.reductions:
-        if len({role[axis].name for axis in node.removed if role[axis].role == "loop"}) > 1:
-            return False
-    return True
+    loops = [{role[axis].name for axis in node.removed if role[axis].role == "loop"} for node in problem.reductions]
+    return all(len(names) <= 1 for names in loops)
 
 
 def _too_large(problem: Problem, dims: Sequence[Dim]) -> bool:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
-from .emit import INFINITY, Emitter, InfeasibleError, Scope, Value
+from .lanes import Lane
+from .emit import LOG2E, Emitter
 from .nodes import REDUCING, Node
 from .program import Carried, Dot, Let, Reduce, TileType, Var
 from .roles import Dim
+from .statements import INFINITY, InfeasibleError, Scope, Value
 
-LOG2E = 1.4426950408889634
 SMALLEST_DOT = 16
 
 
@@ -26,40 +27,38 @@ def neutral_of(kind: str) -> float:
     return {"sum": 0.0, "max": -INFINITY, "min": INFINITY}[kind]
 
 
-def reduction(emitter: Emitter, node: Node, home: Scope) -> Value:
-    """The value of a sum, maximum, minimum or contraction, in the node's type."""
-    dim = emitter.loop_of(node)
-    if dim is None:
-        return emitter.cast(_tile_reduction(emitter, node, home), node.dtype)
-    _run_loop(emitter, dim, home, node)
-    return home.memo[node]
+class KernelEmitter(Emitter):
+    """An emitter with its reductions."""
 
+    def reduction(self, node: Node, home: Scope) -> Value:
+        dim = self.loop_of(node)
+        if dim is None:
+            return self.cast(_tile_reduction(self, node, home), node.dtype)
+        _run_loop(self, dim, home, node)
+        return home.memo[node]
 
-def level(emitter: Emitter, shift: Node, scope: Scope) -> Value:
-    """The value of a shift in units of log2: the running one inside its loop, else the final one. 0 in place of -inf."""
-    for candidate in scope.chain():
-        found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
-        if found is not None:
-            return found
-    raw = raw_level(emitter, shift, scope)
-    out = _guarded(emitter, shift, raw, raw.scope)
-    raw.scope.memo["level", shift.id] = out
-    return out
+    def level(self, shift: Node, scope: Scope) -> Value:
+        for candidate in scope.chain():
+            found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
+            if found is not None:
+                return found
+        raw = self.raw_level(shift, scope)
+        out = _guarded(self, shift, raw, raw.scope)
+        raw.scope.memo["level", shift.id] = out
+        return out
 
-
-def raw_level(emitter: Emitter, shift: Node, scope: Scope) -> Value:
-    """The maximum a shift stands for, in units of log2; -inf where nothing is live."""
-    key = ("raw", shift.id)
-    for candidate in scope.chain():
-        if key in candidate.memo:
-            return candidate.memo[key]
-    home = emitter.home(shift, scope)
-    dim = emitter.loop_of(shift)
-    if dim is None:
-        home.memo[key] = _highest(emitter, shift, home)
-    else:
-        _run_loop(emitter, dim, home, shift)
-    return home.memo[key]
+    def raw_level(self, shift: Node, scope: Scope) -> Value:
+        key = ("raw", shift.id)
+        for candidate in scope.chain():
+            if key in candidate.memo:
+                return candidate.memo[key]
+        home = self.home(shift, scope)
+        dim = self.loop_of(shift)
+        if dim is None:
+            home.memo[key] = _highest(self, shift, home)
+        else:
+            _run_loop(self, dim, home, shift)
+        return home.memo[key]
 
 
 def _guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
@@ -229,7 +228,7 @@ def _dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: S
     right = _side(emitter, [operands[place] for place in sides.right], (sides.over, sides.columns), sides.dtype, scope)
     out = Var("dot", TileType(emitter.tile_dims({sides.rows, sides.columns}), "f32"))
     scope.statements.append(Dot(out, left.var, right.var, sides.over, None if acc is None else acc.var))
-    false = {name: lanes.FINITE for name in (sides.rows, sides.columns) if emitter.ragged[name]}
+    false: dict[str, Lane] = {name: lanes.FINITE for name in (sides.rows, sides.columns) if emitter.ragged[name]}
     for side, name in ((left, sides.rows), (right, sides.columns)):
         other = right if side is left else left
         whole = other.lanes.get(sides.over, lanes.FINITE)
@@ -285,12 +284,10 @@ def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], d
 def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
     """The reductions that share the loop of `wanted`, shifts first."""
     stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
-    known = [entry for scope in home.chain() for entry in scope.memo]
-    done = {entry for entry in known if isinstance(entry, Node)}
-    raw = {entry[1] for entry in known if isinstance(entry, tuple) and entry[0] == "raw"}
+    known = {entry for scope in home.chain() for entry in scope.memo}
     out: list[Node] = []
     for node in emitter.problem.nodes:
-        if node.kind not in REDUCING or node in done or node.id in raw or emitter.loops_in(node) != loops:
+        if node.kind not in REDUCING or node in known or ("raw", node.id) in known or emitter.loops_in(node) != loops:
             continue
         if emitter.loop_of(node) is dim and emitter.stage(node, dim) == stage and emitter.home(node, home) is home:
             out.append(node)
@@ -373,7 +370,7 @@ def _accumulate(
         combine = {"sum": "add", "max": "max", "min": "min"}[kind]
         new = emitter.let(scope, combine, (base, part), dtype, name=inner.var.name, dims=dims)
     out.lanes = {
-        name: lanes.joined(lanes.reduced(kind, new.lanes.get(name, lanes.UNKNOWN)), init.lanes.get(name, lanes.UNKNOWN)) for name in out.lanes
+        name: lanes.joined(lanes.reduced(kind, new.lanes.get(name, lanes.UNKNOWN)), init.lanes.get(name, lanes.UNKNOWN))
+        for name in out.lanes
     }
     return Carried(init.var, inner.var, new.var, out.var), out
-

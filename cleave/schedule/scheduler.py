@@ -11,14 +11,15 @@ from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
 from .cost import BYTES, Cost, estimate
-from .emit import Emitter, InfeasibleError
 from .nodes import EntangledError, UnschedulableError
 from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
 from .plans import launches, plans
 from .problem import Problem
 from .program import Allocate, Kernel, Launch, Program
+from .reductions import KernelEmitter
 from .roles import Plan
 from .sizes import Sizes
+from .statements import InfeasibleError
 from .targets import Target
 
 
@@ -194,7 +195,7 @@ def _kernels(problem: Problem, limit: int) -> list[tuple[Plan, Kernel]]:
     out: list[tuple[Plan, Kernel]] = []
     for plan in plans(problem, limit):
         try:
-            out.append((plan, Emitter(problem, plan).kernel()))
+            out.append((plan, KernelEmitter(problem, plan).kernel()))
         except InfeasibleError:
             continue
     return out

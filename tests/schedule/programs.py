@@ -22,7 +22,14 @@ INFINITY = float("inf")
 class Sketch:
     """A `Builder` with axes from text, `Sketch("f", "m=50 n=n", "q[m d]:f16 layout")` style inputs left to the caller."""
 
-    def __init__(self, name: str, axes: str, inputs: Sequence[Input], symbols: Sequence[Symbol] = (), chunks: Mapping[str, tuple[str, str]] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        axes: str,
+        inputs: Sequence[Input],
+        symbols: Sequence[Symbol] = (),
+        chunks: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
         declared: list[Axis] = []
         for entry in axes.split():
             axis, size = entry.split("=", 1)
@@ -67,7 +74,12 @@ def attention(
     lead = [axis for axis in ("b", "g", "r") if axis in axes]
     batch = [axis for axis in lead if axis != "r"]
     inputs = [
-        Input("q", (*lead, "m", "d"), dtype, " ".join([*(x for x in batch if x != "g"), *(["(g r)"] if "r" in axes else ["g"] if "g" in axes else []), "m d"])),
+        Input(
+            "q",
+            (*lead, "m", "d"),
+            dtype,
+            " ".join([*(x for x in batch if x != "g"), *(["(g r)"] if "r" in axes else ["g"] if "g" in axes else []), "m d"]),
+        ),
         Input("k", (*batch, "n", "d"), dtype, " ".join([*batch, "n d"])),
         Input("v", (*batch, "n", "e"), dtype, " ".join([*batch, "n e"])),
     ]
@@ -95,10 +107,26 @@ def attention(
     return s.graph()
 
 
-def split_attention(m: str = "4", n: str = "300", d: str = "32", e: str = "32", mask: str = "", lse: bool = False, dtype: str = "f16", g: str = "2", symbols: Sequence[Symbol] = ()) -> Graph:
+def split_attention(
+    m: str = "4",
+    n: str = "300",
+    d: str = "32",
+    e: str = "32",
+    mask: str = "",
+    lse: bool = False,
+    dtype: str = "f16",
+    g: str = "2",
+    symbols: Sequence[Symbol] = (),
+) -> Graph:
     """Attention whose keys are split into s chunks."""
-    inputs = [Input("q", ("g", "m", "d"), dtype, "g m d"), Input("k", ("g", "n", "d"), dtype, "g n d"), Input("v", ("g", "n", "e"), dtype, "g n e")]
-    s = Sketch("attend", f"g={g} m={m} d={d} n={n} s=s ni=ceildiv({n},s) e={e}", inputs, [Symbol("s", positive=True), *symbols], {"ni": ("n", "s")})
+    inputs = [
+        Input("q", ("g", "m", "d"), dtype, "g m d"),
+        Input("k", ("g", "n", "d"), dtype, "g n d"),
+        Input("v", ("g", "n", "e"), dtype, "g n e"),
+    ]
+    s = Sketch(
+        "attend", f"g={g} m={m} d={d} n={n} s=s ni=ceildiv({n},s) e={e}", inputs, [Symbol("s", positive=True), *symbols], {"ni": ("n", "s")}
+    )
     k, v = (s.op("split", arg, attr=("n", "s", "ni")) for arg in (1, 2))
     x = s.op("mul", s.contract(0, k, over="d"), 0.125)
     if mask == "causal":
@@ -116,7 +144,11 @@ def split_attention(m: str = "4", n: str = "300", d: str = "32", e: str = "32", 
 
 def norm_linear(m: str = "33", k: str = "200", c: str = "72", gated: bool = False, symbols: Sequence[Symbol] = ()) -> Graph:
     """RMSNorm and a linear layer, or two and a SwiGLU, with the normalisation moved behind the contractions."""
-    inputs = [Input("x", ("m", "k"), "f16", "m k"), Input("gain", ("k",), "f16", "k", weight=True), Input("w", ("k", "c"), "f16", "c k", weight=True)]
+    inputs = [
+        Input("x", ("m", "k"), "f16", "m k"),
+        Input("gain", ("k",), "f16", "k", weight=True),
+        Input("w", ("k", "c"), "f16", "c k", weight=True),
+    ]
     if gated:
         inputs.append(Input("u", ("k", "c"), "f16", "c k", weight=True))
     s = Sketch("project", f"m={m} k={k} c={c}", inputs, symbols)
@@ -134,7 +166,11 @@ def norm_linear(m: str = "33", k: str = "200", c: str = "72", gated: bool = Fals
 
 def linear_attention(h: str = "4", m: str = "100", n: str = "300", d: str = "32", e: str = "48") -> Graph:
     """(Q K^T) V reassociated to Q (K^T V)."""
-    inputs = [Input("q", ("h", "m", "d"), "f16", "h m d"), Input("k", ("h", "n", "d"), "f16", "h n d"), Input("v", ("h", "n", "e"), "f16", "h n e")]
+    inputs = [
+        Input("q", ("h", "m", "d"), "f16", "h m d"),
+        Input("k", ("h", "n", "d"), "f16", "h n d"),
+        Input("v", ("h", "n", "e"), "f16", "h n e"),
+    ]
     s = Sketch("mix", f"h={h} m={m} n={n} d={d} e={e}", inputs)
     kv = s.cast(s.contract(1, 2, over="n"), "f16")
     s.output(s.contract(0, kv, over="d"), "h m e")
@@ -146,13 +182,21 @@ def loops(kernel: Kernel) -> list[For]:
     return [statement for statement in kernel.body if isinstance(statement, For)]
 
 
-def scheduled(graph: Graph, sizes: Mapping[str, int] | None = None, dynamic: Sequence[str] = (), options: ScheduleOptions | None = None) -> Program:
+def scheduled(
+    graph: Graph, sizes: Mapping[str, int] | None = None, dynamic: Sequence[str] = (), options: ScheduleOptions | None = None
+) -> Program:
     """The program for one graph on an H200."""
     return schedule([graph], sizes or {}, frozenset(dynamic), H200, options)
 
 
 def agrees(
-    graph: Graph, program: Program, sizes: Mapping[str, int] | None = None, tolerance: float = 1e-9, scale: float = 1.0, seed: int = 0, high: int = 2,
+    graph: Graph,
+    program: Program,
+    sizes: Mapping[str, int] | None = None,
+    tolerance: float = 1e-9,
+    scale: float = 1.0,
+    seed: int = 0,
+    high: int = 2,
     changed: Mapping[str, Any] | None = None,
 ) -> None:
     """Asserts that a program gives the graph's values at the given sizes, in float64."""

@@ -138,7 +138,9 @@ def _matvec() -> Graph:
     return s.graph()
 
 
-@pytest.mark.parametrize("graph", [_rows(), _normalised_rows(), _elementwise(), _matmul("f16"), _matmul("f32"), _matvec()], ids=lambda graph: graph.name)
+@pytest.mark.parametrize(
+    "graph", [_rows(), _normalised_rows(), _elementwise(), _matmul("f16"), _matmul("f32"), _matvec()], ids=lambda graph: graph.name
+)
 def test_small_graphs_are_one_kernel(graph: Graph) -> None:
     program = scheduled(graph)
     assert len(program.kernels) == 1

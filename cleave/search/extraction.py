@@ -35,10 +35,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`keep` programs a class and number of phases, `total` a class; `wanted` for the roots; `ceiling` on work; pops; seconds."""
+    """Programs kept for a class and number of phases, and for the roots and number of phases; most work, steps and seconds."""
 
     keep: int
-    total: int
     wanted: int
     ceiling: float
     steps: int
@@ -87,8 +86,6 @@ class _Extraction:
             program = heapq.heappop(self.heap)[-1]
             if not self._settle(program):
                 continue
-            if program.root == self.goal and len(self.settled[self.goal]) >= self.limits.wanted:
-                break
             for c, edge in self.users.get(program.root, []):
                 self._combine(c, edge, program)
         return self._found(), []
@@ -98,10 +95,9 @@ class _Extraction:
 
     def _settle(self, program: Program) -> bool:
         mine = self.settled.setdefault(program.root, [])
-        limit = self.limits.wanted if program.root == self.goal else self.limits.total
-        if len(mine) >= limit or any(other.skeleton == program.skeleton for other in mine):
-            return False
-        if program.root != self.goal and sum(other.phases == program.phases for other in mine) >= self.limits.keep:
+        alike = [other for other in mine if other.phases == program.phases]
+        limit = self.limits.wanted if program.root == self.goal else self.limits.keep
+        if len(alike) >= limit or any(other.skeleton == program.skeleton for other in alike):
             return False
         mine.append(program)
         return True

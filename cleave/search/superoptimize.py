@@ -26,7 +26,7 @@ from .extraction import Limits, Program, extract
 from .rules import Rules
 from .split import split_alternatives
 from .values import Space
-from .verify import SAMPLES, equivalent, tower_for, unspoiled
+from .verify import SAMPLES, Verifier, tower_for, unspoiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ class _Search:
         self.graph = graph
         self.options = options
         self.sizes = hinted_sizes(graph)
+        self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
         self.largest = max((volume(self.sizes, op.axes) for op in graph.ops), default=1.0)
@@ -101,10 +102,10 @@ class _Search:
         original = self.alternative(self.graph, "as written")
         found = [self.alternative(graph, "") for graph in self.found()]
         self.lap("verification s")
-        distinct: dict[Graph, Alternative] = {}
-        for entry in sorted(found, key=lambda a: a.score):
-            distinct.setdefault(entry.graph, entry)
-        best = list(distinct.values())[: self.options.alternatives]
+        distinct = {outline(self.graph): original}
+        for entry in sorted(found, key=lambda entry: entry.score):
+            distinct.setdefault(outline(entry.graph), entry)
+        best = list(distinct.values())[1 : self.options.alternatives + 1]
         if self.options.split:
             best += self.split(best or [original])
             self.lap("split s")
@@ -114,7 +115,7 @@ class _Search:
     def split(self, best: Sequence[Alternative]) -> list[Alternative]:
         out: list[Alternative] = []
         for graph, name in split_alternatives([entry.graph for entry in best[:3]]):
-            problem = equivalent(self.graph, graph, self.options.seed)
+            problem = self.verifier.problem(graph)
             if problem is None:
                 out.append(self.alternative(graph, name))
             else:
@@ -162,8 +163,7 @@ class _Search:
         edges = prune(build_edges(egraph, triples, rules.fits, lambda mask: self.size_of(egraph, mask), hoisted).of, roots)
         self.stats["edges"] = sum(len(found) for found in edges.of.values())
         limits = Limits(
-            self.options.keep, self.options.keep * 3, self.options.alternatives * 2,
-            self.written * self.options.cost_factor, self.options.steps, self.options.seconds,
+            self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, self.options.steps, self.options.seconds
         )  # fmt: skip
         programs, caps = extract(edges, roots, limits)
         self.caps += caps
@@ -194,7 +194,7 @@ class _Search:
             graph = emit(self.graph, egraph, program.choices, roots, converted.operand_types)
             if sum(op.kind != "cast" for op in graph.ops) > most:
                 continue
-            if equivalent(self.graph, graph, self.options.seed) is None:
+            if self.verifier.problem(graph) is None:
                 out.append(graph)
             else:
                 refused += 1
@@ -215,6 +215,12 @@ def work(graph: Graph, sizes: dict[str, int]) -> float:
         else:
             total += (TRANSCENDENTAL if op.kind in TRANSCENDENTALS else SIMPLE) * elements
     return total
+
+
+def outline(graph: Graph) -> tuple[tuple[object, ...], ...]:
+    """What a graph does, without casts, constants and the order of operations: graphs alike in it are one alternative."""
+    rows = [(op.kind, repr(op.attr), op.axes) for op in graph.ops if op.kind not in ("cast", "constant", "size")]
+    return tuple(sorted(rows))
 
 
 def replace_name(entry: Alternative, name: str) -> Alternative:

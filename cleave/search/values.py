@@ -86,10 +86,10 @@ def power(base: Ints, exponent: int, primes: Ints) -> Ints:
 
 
 @lru_cache(maxsize=64)
-def _generator_table(prime: int, order: int, seed: int) -> Ints:
-    """Powers of a random element of the given order: row k holds g^(j 256^k) for j in 0..255."""
+def _generator_table(prime: int, order: int) -> Ints:
+    """Powers of an arbitrary element of the given order: row k holds g^(j 256^k) for j in 0..255."""
     cofactor = (prime - 1) // order
-    draw = digest(f"generator {prime} {seed}") % (prime - 3) + 2
+    draw = digest(f"generator {prime}") % (prime - 3) + 2
     while pow(draw, cofactor, prime) == 1:
         draw += 1
     step = pow(draw, cofactor, prime)
@@ -104,10 +104,10 @@ def _generator_table(prime: int, order: int, seed: int) -> Ints:
 
 
 @lru_cache(maxsize=16)
-def _logarithm_table(prime: int, order: int, seed: int) -> tuple[Ints, Ints, int, int]:
+def _logarithm_table(prime: int, order: int) -> tuple[Ints, Ints, int, int]:
     """Baby steps for the discrete logarithm: sorted powers, their exponents, the number of steps and g^-steps."""
-    base = int(_generator_table(prime, order, seed)[0, 1])
-    bits = 18
+    base = int(_generator_table(prime, order)[0, 1])
+    bits = 20
     powers = np.ones(1, np.int64)
     for k in range(bits):
         powers = np.concatenate([powers, powers * pow(base, 1 << k, prime) % prime])
@@ -115,21 +115,27 @@ def _logarithm_table(prime: int, order: int, seed: int) -> tuple[Ints, Ints, int
     return powers[exponents], exponents, 1 << bits, pow(pow(base, 1 << bits, prime), prime - 2, prime)
 
 
-def discrete_logarithm(residues: Ints, prime: int, order: int, seed: int) -> Ints:
+def discrete_logarithm(residues: Ints, prime: int, order: int) -> Ints:
     """Exponents e with g^e = residues, which must lie in the subgroup of that order (baby steps, giant steps)."""
-    powers, exponents, steps, stride = _logarithm_table(prime, order, seed)
-    current = residues.reshape(-1).copy()
+    flat = np.ascontiguousarray(residues)
+    return np.frombuffer(_logarithms(flat.tobytes(), prime, order), np.int64).reshape(residues.shape)
+
+
+@lru_cache(maxsize=1024)
+def _logarithms(residues: bytes, prime: int, order: int) -> bytes:
+    powers, exponents, steps, stride = _logarithm_table(prime, order)
+    current = np.frombuffer(residues, np.int64).copy()
     out = np.full(current.shape, -1, np.int64)
-    open_ = np.arange(current.size)
+    unknown = np.arange(current.size)
     for giant in range(order // steps + 1):
-        found = np.minimum(np.searchsorted(powers, current[open_]), powers.size - 1)
-        hit = powers[found] == current[open_]
-        out[open_[hit]] = exponents[found[hit]] + giant * steps
-        open_ = open_[~hit]
-        if not open_.size:
+        found = np.minimum(np.searchsorted(powers, current[unknown]), powers.size - 1)
+        hit = powers[found] == current[unknown]
+        out[unknown[hit]] = exponents[found[hit]] + giant * steps
+        unknown = unknown[~hit]
+        if not unknown.size:
             break
-        current[open_] = current[open_] * stride % prime
-    return out.reshape(residues.shape) % order
+        current[unknown] = current[unknown] * stride % prime
+    return (out % order).tobytes()
 
 
 class Space:
@@ -354,7 +360,7 @@ class Space:
             return None
         residues = np.zeros_like(a.residues)
         for level in range(lowest, highest + 1):
-            table, x = _generator_table(self.tower[level], self.tower[level - 1], self.seed), a.residues[level - 1]
+            table, x = _generator_table(self.tower[level], self.tower[level - 1]), a.residues[level - 1]
             prime = self.tower[level]
             low = table[0][x & 255] * table[1][x >> 8 & 255] % prime
             high = table[2][x >> 16 & 255] * table[3][x >> 24] % prime
@@ -374,7 +380,7 @@ class Space:
             prime, order = self.tower[level + 1], self.tower[level]
             cofactor = (prime - 1) // order
             power_ = power(np.maximum(a.residues[level + 1], 1), cofactor, np.int64(prime))
-            residues[level] = discrete_logarithm(power_, prime, order, self.seed) * pow(cofactor, order - 2, order) % order
+            residues[level] = discrete_logarithm(power_, prime, order) * pow(cofactor, order - 2, order) % order
         return Value(residues, lowest, highest)
 
     def unknown(self, name: str, operands: Sequence[Value]) -> Value:

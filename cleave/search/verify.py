@@ -85,31 +85,47 @@ def unspoiled(graph: Graph, space: Space) -> list[Value] | None:
     return None
 
 
-def equivalent(graph: Graph, other: Graph, seed: int, rounds: Sequence[Round] = ROUNDS) -> str | None:
-    """
-    None if the two agree, else what was found. The other graph may declare more axes (those of splits).
+class Verifier:
+    """Compares programs with one given program; its own values are computed once for every set of axes."""
 
-    A round in which every draw divides by zero decides nothing; that at least one other does is checked.
-    """
-    decided = 0
-    for number, round_ in enumerate(rounds):
-        axes = other.axes
-        points = points_of(axes, round_)
-        symbols = small_symbols(other, points) if round_.counting else None
-        space = Space(
-            axes, points, SAMPLES, seed * 64 + number + 1, tower_for(graph), copies(other) | copies(graph), symbols, round_.counting
-        )
-        values = unspoiled(graph, space)
-        if values is None:
-            continue
-        others = evaluate(other, space)
-        if space.spoiled.any():
-            return f"divides by zero where the original does not (round {number})"
-        for a, b in zip(graph.outputs, other.outputs, strict=True):
-            if not same(values[a.value], others[b.value]):
-                return f"output {graph.outputs.index(a)} differs in round {number}"
-        decided += 1
-    return None if decided else "every draw divides by zero"
+    def __init__(self, graph: Graph, seed: int, rounds: Sequence[Round] = ROUNDS) -> None:
+        self.graph = graph
+        self.seed = seed
+        self.rounds = rounds
+        self._known: dict[tuple[int, tuple[Axis, ...]], tuple[Space, list[Value] | None]] = {}
+
+    def problem(self, other: Graph) -> str | None:
+        """
+        None if the two agree, else what was found. The other program may declare more axes (those of splits).
+
+        A round in which every draw divides by zero decides nothing; at least one must decide.
+        """
+        decided = 0
+        for number, round_ in enumerate(self.rounds):
+            space, values = self._values(number, round_, other)
+            if values is None:
+                continue
+            others = evaluate(other, space)
+            spoiled = bool(space.spoiled.any())
+            space.spoiled[:] = False
+            if spoiled:
+                return f"it divides by zero where the original does not (round {number})"
+            for at, (a, b) in enumerate(zip(self.graph.outputs, other.outputs, strict=True)):
+                if not same(values[a.value], others[b.value]):
+                    return f"output {at} differs in round {number}"
+            decided += 1
+        return None if decided else "every draw divides by zero"
+
+    def _values(self, number: int, round_: Round, other: Graph) -> tuple[Space, list[Value] | None]:
+        key = (number, other.axes)
+        if key not in self._known:
+            points = points_of(other.axes, round_)
+            symbols = small_symbols(other, points) if round_.counting else None
+            shared = copies(other) | copies(self.graph)
+            seed = self.seed * 64 + number + 1
+            space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting)
+            self._known[key] = (space, unspoiled(self.graph, space))
+        return self._known[key]
 
 
 def small_symbols(graph: Graph, points: Mapping[str, int]) -> dict[str, int]:

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
-from cleave.search import superoptimize
-from tests.search.programs import attention, contractions, needs, ops_of, result, without_casts
+from cleave.graph import Graph
+from cleave.search import Alternative, SearchOptions, superoptimize
+from tests.search.programs import (
+    attention,
+    centred_norm_linear,
+    contractions,
+    cross_entropy,
+    latent_attention,
+    linear_attention,
+    log_probabilities,
+    low_rank,
+    matmul_matmul,
+    matmul_rowsum,
+    needs,
+    norm_gated,
+    norm_linear,
+    normed_attention,
+    ops_of,
+    phases,
+    result,
+    without_casts,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("safe", [False, True])
@@ -33,3 +55,100 @@ def test_contractions_keep_the_types_of_the_program() -> None:
     """Every operand enters its contraction as f16, as written."""
     best = superoptimize(attention()).alternatives[1].graph
     assert [{best.ops[arg].dtype for arg in best.ops[i].args} for i in ops_of(best, "contract")] == [{"f16"}, {"f16"}]
+
+
+def rank(alternatives: Sequence[Alternative], wanted: Callable[[Graph], bool]) -> int:
+    """The place of the first alternative of a form; the program as written is at 0 and must not have it."""
+    assert not wanted(alternatives[0].graph)
+    return next(i for i, entry in enumerate(alternatives) if wanted(entry.graph))
+
+
+def scaled_behind(graph: Graph, axis: str) -> bool:
+    """Whether the root mean square is applied to the result: no contraction over the axis needs the rsqrt."""
+    roots = ops_of(graph, "rsqrt")
+    return not any(
+        root in needs(graph, i)
+        for i in ops_of(graph, "contract")
+        if axis in graph.ops[i].attr[0]
+        for root in roots  # pyright: ignore[reportOperatorIssue]
+    )
+
+
+@pytest.mark.parametrize("gain", [False, True])
+def test_a_factor_of_the_row_moves_behind_the_contraction(gain: bool) -> None:
+    """rsqrt(mean(x^2) + eps) multiplies the result of (x g) W: one phase instead of two."""
+    alternatives = superoptimize(norm_linear(gain)).alternatives
+    assert rank(alternatives, lambda graph: scaled_behind(graph, "k")) == 1
+    assert (phases(alternatives[0].graph), phases(alternatives[1].graph)) == (2, 1)
+    assert len(ops_of(alternatives[1].graph, "contract")) == 1
+    assert result(alternatives[1].graph).kind == "mul"
+
+
+def test_both_contractions_of_a_gated_layer_share_one_factor() -> None:
+    """silu(r a) (r b) with a and b contracted from the same x g, in one phase."""
+    alternatives = superoptimize(norm_gated()).alternatives
+    assert rank(alternatives, lambda graph: scaled_behind(graph, "k")) == 1
+    best = alternatives[1].graph
+    first, second = ops_of(best, "contract")
+    assert set(best.ops[first].args) & set(best.ops[second].args)
+    assert len(ops_of(best, "silu")) == 1
+    assert phases(best) == 1
+
+
+def test_a_chain_without_a_function_between_is_reassociated() -> None:
+    """(q k^T) v becomes q (k^T v): nothing over both m and n is made."""
+    best = superoptimize(linear_attention()).alternatives[1].graph
+    assert [axes for axes, _ in contractions(best)] == [("n",), ("d",)]
+    assert not any({"m", "n"} <= set(op.axes) for op in best.ops)
+    product = superoptimize(matmul_matmul()).alternatives[1].graph
+    assert [axes for axes, _ in contractions(product)] == [("n",), ("k",)]
+
+
+def test_up_projections_are_absorbed_on_both_sides() -> None:
+    """For one query the latent takes the place of keys and values: no operation is over heads, keys and head dimension."""
+
+    def absorbed(graph: Graph) -> bool:
+        return not any({"h", "n"} <= set(op.axes) and set(op.axes) & {"d", "e"} for op in graph.ops)
+
+    alternatives = superoptimize(latent_attention(decode=True)).alternatives
+    assert rank(alternatives, absorbed) == 1
+    best = superoptimize(latent_attention(), SearchOptions(cost_factor=5.0, alternatives=24)).alternatives
+    assert rank(best, absorbed) <= 24
+
+
+def test_a_low_rank_correction_is_merged_and_taken_apart() -> None:
+    """x W + (x A) B and x (W + A B) each find the other."""
+    apart = superoptimize(low_rank(merged=True)).alternatives
+    assert rank(apart, lambda graph: not any({"k", "n"} == set(op.axes) for op in graph.ops if op.kind != "input")) == 1
+    merged = superoptimize(low_rank()).alternatives
+    assert rank(merged, lambda graph: len(ops_of(graph, "contract")) == 2) <= 2
+
+
+def test_a_sum_of_columns_moves_into_the_weight() -> None:
+    """rowsum(x W) = x rowsum(W)."""
+    best = superoptimize(matmul_rowsum()).alternatives[1].graph
+    assert not any({"m", "n"} <= set(op.axes) for op in best.ops)
+
+
+@pytest.mark.parametrize("one_pass", [False, True])
+def test_a_centred_norm_before_a_linear_layer_becomes_one_phase(one_pass: bool) -> None:
+    """r (sum x g W - mean sum g W) + sum b W with the variance in one pass: all sums are independent of each other."""
+    alternatives = superoptimize(centred_norm_linear(one_pass)).alternatives
+    assert rank(alternatives, lambda graph: phases(graph) == 1) <= 3
+    assert rank(alternatives, lambda graph: scaled_behind(graph, "k")) <= 3
+
+
+def test_a_loss_over_classes_needs_no_maximum() -> None:
+    """log(sum(exp(x))) - sum(x one) with independent sums; log(exp(max) z) gives its maximum back."""
+    best = superoptimize(cross_entropy()).alternatives[1].graph
+    assert not any(best.ops[i].attr[0] == "max" for i in ops_of(best, "reduce"))
+    assert (phases(best), len(ops_of(best, "exp")), len(ops_of(best, "log"))) == (2, 1, 1)
+    rows = superoptimize(log_probabilities()).alternatives[1].graph
+    assert not any(rows.ops[i].attr[0] == "max" for i in ops_of(rows, "reduce"))
+    assert result(rows).kind == "sub"
+
+
+def test_norms_of_queries_and_keys_move_behind_their_product() -> None:
+    """The product q k is taken first and scaled by both roots after it, so the sums over d are one phase."""
+    alternatives = superoptimize(normed_attention()).alternatives
+    assert rank(alternatives, lambda graph: scaled_behind(graph, "d") and phases(graph) == 2) <= 3

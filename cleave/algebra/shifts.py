@@ -33,7 +33,8 @@ class Plan:
 
     `members`: the exponentials of each shift, `removed`: the axes its maximum goes over, `constant`: shifts that 0 takes
     part in. `scaled[op, i]`: multiply the i-th operand by exp(sum of power * shift), `terms[op]`: add the sum to the result
-    (a log), `results[i]`: multiply the i-th output. `factors`: the degree of each value. `notes` says what stayed plain, why.
+    (a log), `results[i]`: multiply the i-th output. `factors`: the degree of each value, `holds`: the shifts whose maximum it
+    holds, so that multiplying by e^m overflows only where the plain value does. `notes` says what stayed plain, why.
     """
 
     graph: Graph
@@ -44,14 +45,8 @@ class Plan:
     terms: dict[int, Powers] = field(default_factory=dict[int, Powers])
     results: dict[int, Powers] = field(default_factory=dict[int, Powers])
     factors: list[Powers] = field(default_factory=list[Powers])
+    holds: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
     notes: list[str] = field(default_factory=list[str])
-
-    def leader(self, exponential: int) -> int | None:
-        """The shift of an exponential, None where it stays plain."""
-        for leader, members in self.members.items():
-            if exponential in members:
-                return leader
-        return None
 
     def axes(self, leader: int) -> set[str]:
         """The axes of a shift."""
@@ -94,6 +89,7 @@ class _Planner:
                 pass
             if not (self.drop_useless() or self.drop_cyclic() or self.drop_unsafe()):
                 self.plan.notes = self.notes
+                self.plan.holds = self.holds()
                 return self.plan
             self.restart()
 
@@ -139,6 +135,8 @@ class _Planner:
             return {}
         if rule.equal:
             factor = self.joined(position, op, rule)
+            if self.changed:
+                return {}
         self.settle(position, op, rule, factor)
         return {} if rule.forgets else factor
 
@@ -258,11 +256,9 @@ class _Planner:
         for leader, _, against in self.cancels:
             if leader in dropped:
                 continue
-            open_axes = sorted(self.plan.removed[leader] & set(self.graph.ops[against].axes))
+            open_axes, missing = self.open_axes(leader, against), self.missing(leader, covers[against])
             blockable = {op for axis in open_axes for op in self.touches.get((leader, axis), ())} - self.blocked
             blockable -= {op for op in blockable if self.ancestors[against] >> op & 1}
-            missing = {self.signatures[self.graph.ops[member].args[0]] for member in self.plan.members[leader]}
-            missing -= covers[against].get(leader, frozenset())
             if blockable:
                 self.blocked |= blockable
                 again = True
@@ -272,27 +268,62 @@ class _Planner:
                 dropped.add(leader)
         return again or bool(dropped)
 
+    def open_axes(self, leader: int, value: int) -> list[str]:
+        """The axes of a value that the maximum of a shift goes over."""
+        return sorted(self.plan.removed[leader] & set(self.graph.ops[value].axes))
+
+    def missing(self, leader: int, cover: dict[int, frozenset[int]]) -> set[int]:
+        """The arguments of exponentials of a shift, by signature, that a value does not hold."""
+        members = {self.signatures[self.graph.ops[member].args[0]] for member in self.plan.members[leader]}
+        return members - cover.get(leader, frozenset())
+
+    def shortfall(self, leader: int, value: int, cover: dict[int, frozenset[int]]) -> bool:
+        """Whether a value may be far below the maximum that a shift is."""
+        return bool(self.open_axes(leader, value) or self.missing(leader, cover))
+
     def covers(self) -> list[dict[int, frozenset[int]]]:
         """For every value and shift it carries, the arguments of exponentials (by signature) whose maximum it holds."""
         out: list[dict[int, frozenset[int]]] = []
         for position, op in enumerate(self.graph.ops):
-            factor = self.plan.factors[position]
             cover: dict[int, frozenset[int]] = {}
-            for leader in factor:
+            for leader in self.plan.factors[position]:
                 if op.kind == "exp":
                     cover[leader] = frozenset((self.signatures[op.args[0]],))
-                    continue
-                parts = [out[arg][leader] for arg in dict.fromkeys(op.args) if leader in out[arg]]
-                if op.kind in ("min", "select"):
-                    cover[leader] = frozenset.intersection(*parts)
-                elif op.kind in ("add", "sub", "max", "concat") or len(parts) == 1 or all(part == parts[0] for part in parts):
-                    cover[leader] = frozenset[int]().union(*parts)
                 else:
-                    cover[leader] = frozenset()
-                if op.kind == "contract" and self.rivals(position, leader):
-                    cover[leader] = frozenset()
+                    cover[leader] = frozenset() if self.loses(position, leader, out) else self.joint_cover(op, leader, out)
             out.append(cover)
         return out
+
+    def holds(self) -> list[frozenset[int]]:
+        """The shifts whose maximum each value holds in every element. An element that is masked does not."""
+        out: list[frozenset[int]] = []
+        for position, cover in enumerate(self.covers()):
+            masked = any(self.free[arg] for arg in self.rules[position].equal)
+            out.append(frozenset(leader for leader in cover if not masked and not self.shortfall(leader, position, cover)))
+        return out
+
+    def joint_cover(self, op: Op, leader: int, covers: list[dict[int, frozenset[int]]]) -> frozenset[int]:
+        parts = [covers[arg][leader] for arg in dict.fromkeys(op.args) if leader in covers[arg]]
+        if op.kind in ("min", "select"):
+            return parts[0].intersection(*parts[1:])
+        if op.kind in ("add", "sub", "max", "concat") or all(part == parts[0] for part in parts):
+            return frozenset[int]().union(*parts)
+        return frozenset()
+
+    def loses(self, position: int, leader: int, covers: list[dict[int, frozenset[int]]]) -> bool:
+        """
+        Whether the maximum of a shift may get lost in an operation.
+
+        Masked by 0, in a product summed over an axis along which another exponential varies too, or as a divisor that is
+        far below it somewhere.
+        """
+        op, rule = self.graph.ops[position], self.rules[position]
+        if op.kind == "select" and any(self.free[arg] for arg in op.args[1:]):
+            return bool(self.open_axes(leader, op.args[0]))
+        if op.kind == "contract" and self.rivals(position, leader):
+            return True
+        divisors = [arg for arg, exponent in rule.powers if exponent < 0 and leader in covers[arg]]
+        return any(self.shortfall(leader, arg, covers[arg]) for arg in divisors)
 
     def rivals(self, position: int, leader: int) -> bool:
         """Whether a contraction sums products of this shift's exponentials with another's over an axis that both vary along."""

@@ -11,8 +11,8 @@ and a finite fill such as -1e9 keeps the value it gives.
 Where the argument of an exponential is x - c with a c that lacks the removed axes, c is absorbed: m takes any value, so
 m + c does too. A program that subtracts its own maximum then computes it only if something else reads it.
 
-A function of a value that carries a shift reads it in plain form, as exp(x) itself or multiplied by e^m; the exponential
-keeps its shift for the uses where it cancels.
+A function of a value that carries a shift reads it in plain form, made from exp(x) itself or multiplied by e^m; the
+exponential keeps its shift for the uses where it cancels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from ..graph import Attr, Builder, Graph, Op, Output
 from .confirm import independence_error
-from .degrees import Powers, degrees
+from .degrees import Powers, combined, degrees
 from .masks import mask_inside, position_of_input
 from .rules import constant_of
 from .shifts import Plan, note, plan_shifts, signatures
@@ -89,6 +89,7 @@ class _Emitter:
         self.positive = _sums_of_exponentials(graph, set(self.leaders))
         self.new: dict[int, int] = {}
         self.shifts: dict[int, int] = {}
+        self.plains: dict[int, int] = {}
         self.without_offset: dict[int, tuple[int, int]] = {}
 
     def run(self) -> Graph:
@@ -98,7 +99,7 @@ class _Emitter:
         outputs: list[Output] = []
         for index, output in enumerate(self.graph.outputs):
             powers = self.plan.results.get(index)
-            value = self.scaled(output.value, powers) if powers else self.new[output.value]
+            value = self.plain(output.value) if powers else self.new[output.value]
             outputs.append(Output(value, output.layout, output.dtype))
         return self.builder.finish(outputs)
 
@@ -196,22 +197,43 @@ class _Emitter:
 
     def scaled(self, position: int, powers: Powers) -> int:
         """A value times exp(sum of power * shift): in plain form, or as a term of a sum of exponentials."""
+        if powers == combined([(self.plan.factors[position], Fraction(-1))]):
+            return self.plain(position)
         op = self.graph.ops[position]
-        if op.kind == "exp":
-            plain = {self.leaders[position]: Fraction(1)} if position in self.leaders else {}
-            if plain == powers:
-                return self.add("exp", self.new[op.args[0]], dtype=op.dtype)
+        factor = self.exponential(powers, op.dtype)
+        return factor if constant_of(self.graph, position) == 1 else self.add("mul", self.new[position], factor, dtype=op.dtype)
+
+    def plain(self, position: int) -> int:
+        """
+        The value as it was: times e^m where it holds the maximum, else by its own operations on plain values.
+
+        What does not hold the maximum may have vanished, and e^m may be infinite.
+        """
+        factor = self.plan.factors[position]
+        if not factor:
+            return self.new[position]
+        if position not in self.plains:
+            op = self.graph.ops[position]
+            if op.kind != "exp" and self.plan.holds[position].issuperset(factor):
+                powers = combined([(factor, Fraction(-1))])
+                self.plains[position] = self.add("mul", self.new[position], self.exponential(powers, op.dtype), dtype=op.dtype)
+            else:
+                args = [self.plain(arg) for arg in op.args]
+                self.plains[position] = self.add(op.kind, *args, attr=op.attr, dtype=op.dtype)
+        return self.plains[position]
+
+    def exponential(self, powers: Powers, dtype: str) -> int:
+        """exp(sum of power * shift)."""
         exponent: int | None = None
         for leader, power in powers.items():
             shift = self.shift(leader)
             offset = self.offset[leader]
             if offset is not None:
-                shift = self.add("sub", shift, self.new[offset], dtype=op.dtype)
-            term = self.multiple(shift, power, op.dtype)
-            exponent = term if exponent is None else self.add("add", exponent, term, dtype=op.dtype)
+                shift = self.add("sub", shift, self.new[offset], dtype=dtype)
+            term = self.multiple(shift, power, dtype)
+            exponent = term if exponent is None else self.add("add", exponent, term, dtype=dtype)
         assert exponent is not None, "a value scaled by no shift"
-        factor = self.add("exp", exponent, dtype=op.dtype)
-        return factor if constant_of(self.graph, position) == 1 else self.add("mul", self.new[position], factor, dtype=op.dtype)
+        return self.add("exp", exponent, dtype=dtype)
 
     def log(self, position: int, value: int, dtype: str) -> int:
         """A logarithm with its shifts put back."""

@@ -1,0 +1,237 @@
+"""
+`cleave-run`: run the programs of a module on the CPU, and compare two modules.
+
+Inputs are random (with a seed), constant, or read from an .npz file by name. Exit codes: 0 fine, 1 a mistake in a program or
+a difference above the tolerance, 2 a mistake in the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.universe import XDSL_UNIVERSE
+
+from cleave.errors import CleaveError
+from cleave.execution import Array, Precision, Runnable, Slot, runnables
+from cleave.parsing import parse_module, verify
+from cleave.reference.dtypes import rounded
+from cleave.universe import CLEAVE_UNIVERSE
+
+_SHOWN_IN_FULL = 64
+
+
+class UsageError(ValueError):
+    """A mistake in the command line."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where inputs come from: `source` is `random`, a number for all elements, or the path of an .npz file."""
+
+    source: str
+    seed: int
+
+    def arrays(self, program: Runnable, sizes: Mapping[str, int]) -> list[Array]:
+        """One array for each input, holding only values of its dtype. Raises: CleaveError, OSError, UsageError."""
+        if self.source == "random":
+            draw = np.random.default_rng(self.seed)
+            return [_random(draw, slot.dtype, program.shape(slot, sizes)) for slot in program.inputs]
+        if self.source.endswith(".npz"):
+            with np.load(self.source) as file:
+                return [_chosen(file, slot, program.shape(slot, sizes)) for slot in program.inputs]
+        try:
+            value = float(self.source)
+        except ValueError:
+            raise UsageError(f"--inputs '{self.source}' is neither random, a number nor an .npz file") from None
+        return [_held(np.full(program.shape(slot, sizes), value), slot.dtype) for slot in program.inputs]
+
+
+def _random(draw: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    if dtype == "i1":
+        return draw.integers(0, 2, shape).astype(np.bool_)
+    if dtype.startswith("i"):
+        return draw.integers(0, 8, shape)
+    return _held(draw.standard_normal(shape), dtype)
+
+
+def _held(values: Array, dtype: str) -> Array:
+    if dtype == "i1":
+        return values.astype(np.bool_)
+    return values.astype(np.int64) if dtype.startswith("i") else rounded(values.astype(np.float64), dtype)
+
+
+def _chosen(file: Mapping[str, Array], slot: Slot, shape: tuple[int, ...]) -> Array:
+    if slot.name not in file:
+        raise CleaveError(None, f"the file has no array '{slot.name}'", f"it has {', '.join(sorted(file)) or 'none'}")
+    array = file[slot.name]
+    if array.shape != shape:
+        raise CleaveError(None, f"array '{slot.name}' is {list(array.shape)}, layout '{slot.layout}' makes it {list(shape)}")
+    return _held(array, slot.dtype)
+
+
+def loaded(path: str, alternative: int) -> tuple[Runnable, ...]:
+    """The programs of a file, or of standard input for `-`. Raises: CleaveError, OSError."""
+    ctx = Context()
+    for universe in (XDSL_UNIVERSE, CLEAVE_UNIVERSE):
+        for name, dialect in universe.all_dialects.items():
+            ctx.register_dialect(name, dialect)
+    source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    module = parse_module(ctx, source, "stdin" if path == "-" else path)
+    verify(module)
+    return runnables(module, alternative)
+
+
+def chosen(programs: Sequence[Runnable], name: str) -> tuple[Runnable, ...]:
+    """The programs of that name, all for an empty one. Raises: UsageError."""
+    found = tuple(program for program in programs if not name or program.name == name)
+    if not found:
+        raise UsageError(f"no program is named '{name}'; there are: {', '.join(program.name for program in programs)}")
+    return found
+
+
+def run(program: Runnable, inputs: Sequence[Array], sizes: Mapping[str, int], precision: Precision) -> tuple[Array, ...]:
+    """The results of a program. Raises: CleaveError, saying which program failed and why."""
+    try:
+        with np.errstate(all="ignore"):
+            return program.call(inputs, sizes, precision)
+    except (ValueError, LookupError, RuntimeError) as error:
+        raise CleaveError(None, f"@{program.name} ({program.level}): {error}") from error
+
+
+def described(slot: Slot, value: Array, full: bool) -> str:
+    """A result as text: its shape and dtype, then its elements if they are few or wanted, else what they amount to."""
+    head = f"{slot.name}: {slot.dtype}{list(value.shape)} '{slot.layout}'"
+    if full or value.size <= _SHOWN_IN_FULL:
+        with np.printoptions(threshold=sys.maxsize, precision=6, suppress=False, linewidth=120):
+            return f"{head}\n{value}"
+    numbers = value.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    summary = f"min {finite.min():.6g}, max {finite.max():.6g}, mean {finite.mean():.6g}" if finite.size else "nothing finite"
+    left = numbers.size - finite.size
+    return f"{head}\n{summary}" + (f", {left} not finite" if left else "")
+
+
+def errors(value: Array, expected: Array) -> tuple[float, float]:
+    """
+    The greatest absolute difference, and that over the greatest expected magnitude.
+
+    Infinite where the shapes differ, or one has a NaN or an infinity that the other lacks.
+    """
+    a, b = value.astype(np.float64), expected.astype(np.float64)
+    if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return float("inf"), float("inf")
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf"), float("inf")
+    absolute = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0))
+    scale = float(np.max(np.abs(b[finite]), initial=0.0))
+    return absolute, absolute / scale if scale else absolute
+
+
+def dimensions(text: str) -> dict[str, int]:
+    """Sizes written `n=300,m=4`. Raises: UsageError."""
+    sizes: dict[str, int] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if not value.strip().isdigit() or name.strip() in sizes:
+            raise UsageError(f"--dims '{text}': expected name=size once for each name, found '{part}'")
+        sizes[name.strip()] = int(value)
+    return sizes
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="cleave-run", description="Runs the programs of a module on the CPU.")
+    parser.add_argument("file", help="module to run, - for standard input")
+    parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
+    parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs")
+    parser.add_argument("--precision", choices=get_args(Precision), default="f64", help="how floats are held; declared rounds to each type")
+    parser.add_argument("--program", default="", help="name of the one program to run")
+    parser.add_argument("--alternative", type=int, default=0, help="which of a graph's alternatives to run")
+    parser.add_argument("--print", dest="full", action="store_true", help="print every element of the results")
+    parser.add_argument("--output", help="write the results to this .npz file, as result_0, result_1, ...")
+    parser.add_argument("--compare", help="module to compare with, run on the same inputs; reports the errors of FILE against it")
+    parser.add_argument("--tolerance", type=float, default=1e-6, help="greatest relative error that --compare accepts")
+    return parser.parse_args(argv)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Runs what the arguments ask for and returns the exit code. Raises: CleaveError, OSError, UsageError."""
+    given = dimensions(args.dims)
+    inputs = Inputs(args.inputs, args.seed)
+    precision = cast(Precision, args.precision)
+    programs = chosen(loaded(args.file, args.alternative), args.program)
+    others: Sequence[Runnable | None] = [None] * len(programs)
+    if args.compare is not None:
+        others = chosen(loaded(args.compare, 0), args.program)
+        if len(others) != len(programs):
+            raise UsageError(f"{args.file} has {len(programs)} programs, {args.compare} has {len(others)}; choose one with --program")
+    accepted = True
+    saved: dict[str, Any] = {}
+    for program, other in zip(programs, others, strict=True):
+        sizes = program.sizes(given)
+        arrays = inputs.arrays(program, sizes)
+        results = run(program, arrays, sizes, precision)
+        where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        print(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
+        if other is not None:
+            accepted &= _compared(program, results, other, arrays, sizes, precision, args.tolerance)
+            continue
+        for slot, value in zip(program.outputs, results, strict=True):
+            print(described(slot, value, args.full))
+            saved[f"result_{len(saved)}"] = value
+    if args.output is not None:
+        np.savez(args.output, **saved)
+    return 0 if accepted else 1
+
+
+def _compared(
+    program: Runnable,
+    results: Sequence[Array],
+    other: Runnable,
+    arrays: Sequence[Array],
+    sizes: Mapping[str, int],
+    precision: Precision,
+    tolerance: float,
+) -> bool:
+    """Prints the errors of the results against another program on the same inputs; true if all are within the tolerance."""
+    shapes = [(slot.dtype, slot.layout) for slot in (*program.inputs, *program.outputs)]
+    if shapes != [(slot.dtype, slot.layout) for slot in (*other.inputs, *other.outputs)]:
+        raise CleaveError(None, f"@{program.name} and @{other.name} differ in the dtypes or layouts of arguments or results")
+    own = {symbol.name for symbol in other.symbols}
+    expected = run(other, arrays, other.sizes({name: size for name, size in sizes.items() if name in own}), precision)
+    accepted = True
+    for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
+        absolute, relative = errors(value, wanted)
+        print(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}")
+        accepted &= relative <= tolerance
+    return accepted
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
+    if argv is None and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    args = _arguments(argv)
+    try:
+        return execute(args)
+    except CleaveError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except UsageError as error:
+        print(f"cleave-run: error: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"cleave-run: error: {error.filename}: {error.strerror}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""
+How a call's tensors meet a graph: what each graph input views, what the symbols are, what each result is.
+
+All sizes are extents over the graph's symbols. Strides and offsets are taken from the tensors of the call, so callers may
+pass views that are not contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..errors import CleaveError
+from ..extents import Extent
+from ..layouts import memory_shape
+
+
+@dataclass(frozen=True)
+class Source:
+    """
+    Where a tensor comes from: the flat arguments of the call (by position), the module's parameters and buffers (by name), or
+    the constants of the function (by name).
+    """
+
+    kind: Literal["argument", "state", "constant"]
+    key: int | str
+
+
+@dataclass(frozen=True)
+class ViewDim:
+    """A dimension of a view: its size, the tensor dimension it walks along, the first position taken and the step."""
+
+    size: Extent
+    dim: int
+    first: Extent
+    step: Extent
+
+
+@dataclass(frozen=True)
+class InputBinding:
+    """A graph input: the tensor and the view of it, one dimension for each of the input's layout."""
+
+    name: str
+    source: Source
+    dims: tuple[ViewDim, ...]
+
+    def view(self, tensor: torch.Tensor, symbols: Mapping[str, int]) -> torch.Tensor:
+        """The view of a tensor. Shapes: the dimensions of the graph input's layout."""
+        size = [dim.size.evaluate(symbols) for dim in self.dims]
+        stride = [tensor.stride(dim.dim) * dim.step.evaluate(symbols) for dim in self.dims]
+        offset = sum(tensor.stride(dim.dim) * dim.first.evaluate(symbols) for dim in self.dims)
+        return tensor.as_strided(size, stride, tensor.storage_offset() + offset)
+
+
+@dataclass(frozen=True)
+class ArgumentCheck:
+    """What a tensor of the call must be: its name, where it comes from, its dtype, and its size in every dimension."""
+
+    name: str
+    source: Source
+    dtype: torch.dtype
+    shape: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class SymbolRead:
+    """A symbol's value: the size of a dimension of an argument, of which it is a known multiple plus a known rest."""
+
+    name: str
+    argument: int
+    dim: int
+    factor: int = 1
+    rest: int = 0
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something the traced program assumed of its symbols."""
+
+    left: Extent
+    relation: Literal["<", "<=", ">", ">=", "==", "!="]
+    right: Extent
+
+    def holds(self, symbols: Mapping[str, int]) -> bool:
+        """Whether it is so."""
+        return _RELATIONS[self.relation](self.left.evaluate(symbols), self.right.evaluate(symbols))
+
+
+_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+@dataclass(frozen=True)
+class OutputBinding:
+    """
+    A result of the call.
+
+    `graph` is the position among the graph's results, with the shape and dtype to allocate; for kind `argument`, the flat
+    argument that is returned as it is; for kind `fixed`, a value.
+    """
+
+    kind: Literal["graph", "argument", "fixed"]
+    graph: int = -1
+    shape: tuple[Extent, ...] = ()
+    dtype: torch.dtype = torch.float32
+    value: Any = None
+
+    def sizes(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape to allocate."""
+        return tuple(size.evaluate(symbols) for size in self.shape)
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """How a call's tensors meet a graph. `device` is that of the example tensors."""
+
+    inputs: tuple[InputBinding, ...]
+    outputs: tuple[OutputBinding, ...]
+    arguments: tuple[ArgumentCheck, ...]
+    symbols: tuple[SymbolRead, ...]
+    conditions: tuple[Condition, ...]
+    fixed: tuple[tuple[int, str, Any], ...]
+    parameters: tuple[str, ...]
+    in_spec: Any
+    out_spec: Any
+    state: Mapping[str, torch.Tensor]
+    constants: Mapping[str, torch.Tensor]
+    device: torch.device
+
+    def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[Any]:
+        """
+        The flat arguments of a call. Raises: CleaveError where its structure or a fixed argument differs from the example's.
+        """
+        named = dict(kwargs or {})
+        given = [*args, *[named.pop(name) for name in self.parameters[len(args) :] if name in named]]
+        if named:
+            raise CleaveError(None, f"argument '{next(iter(named))}' was not given when compiling", "compile with it")
+        flat, spec = pytree.tree_flatten(tuple(given))
+        if spec != self.in_spec:
+            raise CleaveError(None, "the arguments have another structure than the example's", f"expected {self.in_spec}")
+        for position, name, value in self.fixed:
+            if type(flat[position]) is not type(value) or flat[position] != value:
+                raise CleaveError(
+                    None, f"argument '{name}' is {flat[position]!r}, compiled for {value!r}", "compile again for other values"
+                )
+        return flat
+
+    def tensor(self, source: Source, flat: Sequence[Any]) -> torch.Tensor:
+        """The tensor of a source in a call."""
+        if source.kind == "argument":
+            return flat[int(source.key)]
+        return (self.state if source.kind == "state" else self.constants)[str(source.key)]
+
+    def sizes(self, flat: Sequence[Any]) -> dict[str, int]:
+        """
+        The values of the symbols in a call.
+
+        Raises: CleaveError for a tensor whose dtype or size is not what the program was traced for.
+        """
+        out: dict[str, int] = {}
+        for read in self.symbols:
+            tensor = flat[read.argument]
+            if isinstance(tensor, torch.Tensor) and read.dim < tensor.dim():
+                out.setdefault(read.name, (tensor.shape[read.dim] - read.rest) // read.factor)
+        for check in self.arguments:
+            tensor = self.tensor(check.source, flat)
+            if not isinstance(tensor, torch.Tensor):
+                raise CleaveError(None, f"argument '{check.name}' is a {type(tensor).__name__}", "pass a tensor, as when compiling")
+            if tensor.dtype != check.dtype:
+                raise CleaveError(
+                    None, f"argument '{check.name}' is {tensor.dtype}, compiled for {check.dtype}", "compile again or convert it"
+                )
+            if tensor.dim() != len(check.shape):
+                raise CleaveError(None, f"argument '{check.name}' has {tensor.dim()} dimensions, compiled for {len(check.shape)}")
+            for at, size in enumerate(check.shape):
+                if tensor.shape[at] != size.evaluate(out):
+                    text = f"dimension {at} of argument '{check.name}' has size {tensor.shape[at]}, compiled for {size}"
+                    raise CleaveError(None, text, "declare it dynamic, or compile again")
+        for condition in self.conditions:
+            if not condition.holds(out):
+                text = f"the program was traced for {condition.left} {condition.relation} {condition.right}, which does not hold"
+                raise CleaveError(None, text, "compile again for these sizes")
+        return out
+
+    def views(self, flat: Sequence[Any], symbols: Mapping[str, int]) -> list[torch.Tensor]:
+        """A view for each graph input. Shapes: the dimensions of its layout."""
+        return [entry.view(self.tensor(entry.source, flat), symbols) for entry in self.inputs]
+
+    def results(self, flat: Sequence[Any], made: Sequence[torch.Tensor]) -> Any:
+        """The call's result from the tensors of the graph's results, each of the shape of its `OutputBinding`."""
+        out: list[Any] = []
+        for entry in self.outputs:
+            if entry.kind == "graph":
+                out.append(made[entry.graph])
+            else:
+                out.append(flat[entry.graph] if entry.kind == "argument" else entry.value)
+        return pytree.tree_unflatten(out, self.out_spec)
+
+
+def layout_view(tensor: torch.Tensor, layout: str, sizes: Mapping[str, int]) -> torch.Tensor:
+    """
+    A result's tensor in the dimensions of its graph layout, which leaves out those of size 1.
+
+    Shapes: `sizes` are those of the axes.
+    """
+    return tensor.view(memory_shape(layout, sizes))

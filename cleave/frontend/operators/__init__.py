@@ -1,0 +1,24 @@
+"""
+What each PyTorch operator means in the algebra, one module a family; `lower` finds the function for an operator.
+
+Composite operators (linear, softmax, the norms, scaled_dot_product_attention) are written out here as a person would write
+them, so that the search sees the algebra and not the composite.
+"""
+
+from . import contractions, creation, elementwise, indexing, losses, norms, reductions, sdpa, shapes
+from .table import Result, lower, supported
+
+__all__ = [
+    "Result",
+    "contractions",
+    "creation",
+    "elementwise",
+    "indexing",
+    "losses",
+    "lower",
+    "norms",
+    "reductions",
+    "sdpa",
+    "shapes",
+    "supported",
+]

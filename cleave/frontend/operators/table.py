@@ -1,0 +1,80 @@
+"""
+The table from PyTorch operators to the functions that lower them.
+
+A function takes the lowering, what is known of the result, and the operator's arguments by the names of its schema; all
+overloads of an operator share one function. An argument that the function does not take must have its default value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from ..sizes import Size
+from ..values import Lowering, Value
+
+
+@dataclass(frozen=True)
+class Result:
+    """What tracing knows of one result: its sizes and dtype. `many` holds those of an operator with several results."""
+
+    shape: tuple[Size, ...]
+    dtype: torch.dtype
+    many: tuple[Result, ...] = ()
+
+
+Lowered: TypeAlias = "Value | tuple[Value | None, ...]"
+Lower = Callable[..., Lowered]
+
+_TABLE: dict[str, Lower] = {}
+# What the result already says, and what is about memory only.
+_IGNORED = (
+    "dtype", "size", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "input_dtype",
+)  # fmt: skip
+
+
+def lowers(*names: str) -> Callable[[Lower], Lower]:
+    """Registers a function for `aten` operators of these names."""
+
+    def register(function: Lower) -> Lower:
+        for name in names:
+            assert name not in _TABLE, f"two functions lower {name}"
+            _TABLE[name] = function
+        return function
+
+    return register
+
+
+def supported() -> tuple[str, ...]:
+    """The names of all operators that can be lowered, sorted."""
+    return tuple(sorted(_TABLE))
+
+
+def operator_name(target: Any) -> str:
+    """The name of an operator overload, without namespace and overload."""
+    return str(target._schema.name).partition("::")[2]
+
+
+def lower(cx: Lowering, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Result) -> Lowered:
+    """The value of one operator call. Raises: CleaveError for an operator, or an argument, that is not supported."""
+    name = operator_name(target)
+    function = _TABLE.get(name)
+    if function is None:
+        cx.fail("this operator is not supported", "compute it outside of the compiled function")
+    schema = target._schema.arguments
+    given = {argument.name: value for argument, value in zip(schema, args, strict=False)} | dict(kwargs)
+    accepted = inspect.signature(function).parameters
+    passed: dict[str, Any] = {}
+    for argument in schema:
+        if argument.name not in given:
+            continue
+        value = given[argument.name]
+        if argument.name in accepted:
+            passed[argument.name] = value
+        elif argument.name not in _IGNORED and not (argument.has_default_value() and value == argument.default_value):
+            cx.fail(f"argument {argument.name}={value!r} is not supported", "leave it at its default")
+    return function(cx, result, **passed)

@@ -1,0 +1,173 @@
+"""
+Sizes of dimensions: Python integers, or sympy expressions over the symbols of a traced program.
+
+Integers stay integers, so that static programs never touch sympy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import sympy
+
+from ..extents import Extent, extent, symbol
+
+Size: TypeAlias = Any
+"""An int, or a sympy expression over `cleave.extents.symbol`s."""
+
+
+def from_torch(size: Any) -> Size:
+    """The size that a torch.SymInt or an int stands for. Raises: ValueError for an expression that sizes cannot hold."""
+    if isinstance(size, int):
+        return int(size)
+    return converted(size.node.expr)
+
+
+@lru_cache(maxsize=4096)
+def converted(expr: Any) -> Size:
+    """The size that a sympy expression of tracing stands for. Raises: ValueError as `from_torch`."""
+    if expr.is_Integer:
+        return int(expr)
+    if expr.is_Symbol:
+        return symbol(str(expr))
+    args = [converted(arg) for arg in expr.args]
+    build = _FUNCTIONS.get(type(expr).__name__)
+    if build is None:
+        raise ValueError(f"size '{expr}' is not made of + - * // % min max")
+    return simplified(build(args))
+
+
+def _folded(function: Callable[[Size, Size], Size]) -> Callable[[list[Size]], Size]:
+    def build(args: list[Size]) -> Size:
+        out = args[0]
+        for arg in args[1:]:
+            out = function(out, arg)
+        return out
+
+    return build
+
+
+def floor_division(a: Size, b: Size) -> Size:
+    """a // b of non-negative sizes, cancelled where it is exact."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    exact = quotient(a, b)
+    return sympy.floor(sympy.sympify(a) / b) if exact is None else exact
+
+
+def remainder(a: Size, b: Size) -> Size:
+    """a % b of non-negative sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    return 0 if quotient(a, b) is not None else sympy.Mod(a, b)
+
+
+def _power(a: Size, b: Size) -> Size:
+    if not isinstance(b, int) or b < 0:
+        raise ValueError(f"size '{a}**{b}' is not made of + - * // % min max")
+    return a**b
+
+
+_FUNCTIONS: Mapping[str, Callable[[list[Size]], Size]] = {
+    "Add": _folded(lambda a, b: a + b),
+    "Mul": _folded(lambda a, b: a * b),
+    "Pow": _folded(_power),
+    "FloorDiv": _folded(floor_division),
+    "CleanDiv": _folded(floor_division),
+    "CeilToInt": lambda args: args[0],
+    "Mod": _folded(remainder),
+    "PythonMod": _folded(remainder),
+    "Min": _folded(lambda a, b: sympy.Min(a, b)),
+    "Max": _folded(lambda a, b: sympy.Max(a, b)),
+}
+
+
+def simplified(size: Size) -> Size:
+    """The same size in expanded form; an int where no symbol is left."""
+    if isinstance(size, int):
+        return size
+    out = sympy.expand(size)
+    return int(out) if out.is_Integer else out
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are the same for all values of their symbols, as far as expansion can tell."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return simplified(sympy.sympify(a) - b) == 0
+
+
+def quotient(a: Size, b: Size) -> Size | None:
+    """a / b where that is a size for all values of the symbols, else None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    if b == 0:
+        return None
+    return _symbolic_quotient(sympy.sympify(a), sympy.sympify(b))
+
+
+@lru_cache(maxsize=4096)
+def _symbolic_quotient(a: Any, b: Any) -> Size | None:
+    out = sympy.cancel(a / b)
+    if sympy.fraction(sympy.together(out))[1] != 1:
+        return None
+    out = sympy.expand(out)
+    if any(not term.as_coeff_Mul()[0].is_Integer for term in sympy.Add.make_args(out)):
+        return None
+    return simplified(out)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes, 1 for none."""
+    out: Size = 1
+    for size in sizes:
+        out = out * size
+    return simplified(out)
+
+
+def text_of(size: Size, names: Mapping[str, str]) -> str:
+    """A size in the grammar of extents, its symbols replaced by the given names."""
+    if isinstance(size, int):
+        return str(size)
+    table = {old: symbol(names.get(str(old), str(old))) for old in size.free_symbols}
+    return _printed(sympy.expand(size.subs(table, simultaneous=True)))
+
+
+def to_extent(size: Size, names: Mapping[str, str]) -> Extent:
+    """A size as an extent, its symbols replaced by the given names."""
+    return extent(size) if isinstance(size, int) else extent(text_of(size, names))
+
+
+def _printed(value: Any) -> str:
+    if value.is_Integer or value.is_Symbol:
+        return str(value) if not value.is_negative else f"(0 - {-value})"
+    parts = [_printed(arg) for arg in value.args]
+    if value.is_Add:
+        return "(" + " + ".join(parts) + ")"
+    if value.is_Mul:
+        return _printed_product(value, parts)
+    if value.is_Pow and value.exp.is_Integer and value.exp > 0:
+        return "*".join([parts[0]] * int(value.exp))
+    if isinstance(value, sympy.floor):
+        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
+        return f"({_printed(numerator)} // {_printed(denominator)})"
+    if isinstance(value, sympy.Mod):
+        return f"({parts[0]} % {parts[1]})"
+    if isinstance(value, sympy.Min | sympy.Max):
+        name = "min" if isinstance(value, sympy.Min) else "max"
+        out = parts[-1]
+        for part in reversed(parts[:-1]):
+            out = f"{name}({part}, {out})"
+        return out
+    raise ValueError(f"size '{value}' is not made of + - * // % min max")
+
+
+def _printed_product(value: Any, parts: list[str]) -> str:
+    coefficient, rest = value.as_coeff_Mul()
+    if coefficient.is_Rational and not coefficient.is_Integer:
+        raise ValueError(f"size '{value}' is not an integer expression")
+    if coefficient == -1:
+        return f"(0 - {_printed(rest)})"
+    return "(" + "*".join(parts) + ")"

@@ -1,0 +1,334 @@
+"""
+Tracing a function or module with torch.export: the graph of operators, its tensors, symbols and the user's lines.
+
+The call is flattened here: tensors become the traced arguments, everything else is fixed. Dynamic dimensions are traced as
+`Dim.DYNAMIC` and compared with what the program needs afterwards, so that a guard of tracing (a size other than 1) never
+becomes a restriction. An example size of 0 or 1 would be taken for a broadcast; such tensors are replaced by larger ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.fx.experimental._config as fx_config
+import torch.fx.traceback as fx_traceback
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from ..errors import CleaveError
+from ..extents import NAME
+from .naming import identifier, unique
+
+_LIBRARIES = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+_LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._dynamo")
+_PLACE = "cleave_place"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An argument of the call: its name, its tensor or fixed value, and the dynamic dimensions declared for it."""
+
+    name: str
+    value: Any
+    dynamic: Mapping[int, Any] = field(default_factory=dict[int, Any])
+
+
+@dataclass(frozen=True)
+class Traced:
+    """
+    What tracing gives.
+
+    `leaves` are the flat arguments and `tensors` the positions of those that are tensors, in the order of the program's user
+    inputs. `outputs` are the flat results: the position among the program's results, or a fixed value as a one-tuple.
+    """
+
+    program: Any
+    name: str
+    leaves: tuple[Leaf, ...]
+    tensors: tuple[int, ...]
+    parameters: tuple[str, ...]
+    in_spec: Any
+    out_spec: Any
+    outputs: tuple[int | tuple[Any], ...]
+    strip: str
+
+
+def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> Traced:
+    """
+    Traces a call. Raises: CleaveError, with the user's line, for whatever torch.export refuses and for declarations that do not fit.
+    """
+    args = tuple(example_inputs)
+    parameters = _parameters(function, len(args))
+    leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
+    tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
+    call = _Call(function, leaves, in_spec)
+    shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)
+    examples = tuple(_roomy(leaves[at]) for at in tensors)
+    with _quiet(), fx_config.patch(backed_size_oblivious=True), torch.no_grad():
+        try:
+            program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
+            if any(is_mutation(node) for node in program.graph.nodes):
+                refuse_input_mutation(program)
+                program = _functional(program)
+        except CleaveError:
+            raise
+        except Exception as error:
+            raise _located(error) from error
+    name = identifier(getattr(function, "__name__", type(function).__name__), "graph")
+    return Traced(program, name, tuple(leaves), tensors, parameters, in_spec, call.out_spec, tuple(call.outputs), call.strip)
+
+
+def place_of(node: Any) -> str:
+    """The user's `file:line` of a traced operator, empty where unknown."""
+    found = node.meta.get("custom") or {}
+    return str(found.get(_PLACE, ""))
+
+
+def is_mutation(node: Any) -> bool:
+    """Whether a traced operator writes to one of its arguments."""
+    return node.op == "call_function" and getattr(getattr(node.target, "_schema", None), "is_mutable", False)
+
+
+def aliased(node: Any) -> Any:
+    """The argument whose memory a traced operator's result may share, or None."""
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None:
+        return None
+    shared = {name for one in schema.returns if one.alias_info is not None for name in one.alias_info.before_set}
+    if not shared and schema.returns and str(schema.returns[0].type) == "List[Tensor]":
+        shared = {"*"}
+    for argument, value in zip(schema.arguments, node.args, strict=False):
+        if argument.alias_info is not None and (shared & argument.alias_info.before_set or "*" in shared):
+            return value
+    return None
+
+
+def memory_of(node: Any) -> Any:
+    """The traced node that made the memory in which a result lives, through all views that may share it."""
+    while True:
+        if node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem":
+            node = node.args[0]
+            continue
+        source = aliased(node)
+        if source is None or not hasattr(source, "op"):
+            return node
+        node = source
+
+
+def refuse_input_mutation(program: Any) -> None:
+    """Raises: CleaveError for an operator that writes to an argument, parameter or buffer."""
+    for node in program.graph.nodes:
+        if not is_mutation(node):
+            continue
+        for argument, value in zip(node.target._schema.arguments, node.args, strict=False):
+            if argument.alias_info is None or not argument.alias_info.is_write or not hasattr(value, "op"):
+                continue
+            root = memory_of(value)
+            if root.op == "placeholder":
+                raise CleaveError(
+                    place_of(node) or None,
+                    f"writes to '{root.name}' in place, which ends the region that can be compiled",
+                    "return the new value, or write to a clone",
+                    op=str(node.target._schema.name).partition("::")[2],
+                )
+
+
+def _functional(program: Any) -> Any:
+    """The program with in-place operators replaced, user lines kept."""
+    places = {node.name: node.meta.get("custom") for node in program.graph.nodes}
+    out = program.run_decompositions({})
+    last: Any = None
+    for node in out.graph.nodes:
+        for source in node.meta.get("from_node", ()):
+            last = places.get(source.name) or last
+        if node.op == "call_function" and not node.meta.get("custom"):
+            node.meta["custom"] = last
+    return out
+
+
+class _Places(TorchFunctionMode):
+    """Marks every traced operator with the user's line that called it."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with fx_traceback.annotate({_PLACE: _user_line(sys._getframe(1))}):
+            return func(*args, **(kwargs or {}))
+
+
+def _user_line(frame: FrameType | None) -> str:
+    while frame is not None:
+        if _is_user(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _is_user(filename: str) -> bool:
+    return not filename.startswith("<") and not filename.startswith(_LIBRARIES) and os.sep + "contextlib.py" not in filename
+
+
+class _Call(torch.nn.Module):
+    """The function as a module over its tensor arguments, which records the structure of its result."""
+
+    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any) -> None:
+        super().__init__()
+        owner = getattr(function, "__self__", None)
+        self.strip = "owner."
+        self.owner = function if isinstance(function, torch.nn.Module) else owner if isinstance(owner, torch.nn.Module) else None
+        self.function: Callable[[], Any] = lambda: function
+        self.leaves = tuple(leaves)
+        self.in_spec = spec
+        self.out_spec: Any = None
+        self.outputs: list[int | tuple[Any]] = []
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Calls the function with the tensors put among the fixed arguments."""
+        given = iter(tensors)
+        flat = [next(given) if isinstance(leaf.value, torch.Tensor) else leaf.value for leaf in self.leaves]
+        args = pytree.tree_unflatten(flat, self.in_spec)
+        with _Places(), fx_traceback.preserve_node_meta():
+            result = self.function()(*args)
+        results, self.out_spec = pytree.tree_flatten(result)
+        self.outputs.clear()
+        out: list[torch.Tensor] = []
+        for one in results:
+            if isinstance(one, torch.Tensor):
+                self.outputs.append(len(out))
+                out.append(one)
+            elif isinstance(one, bool | int | float | str | None):
+                self.outputs.append((one,))
+            else:
+                raise TypeError(f"a result of type {type(one).__name__} is not supported")
+        return tuple(out)
+
+
+def _parameters(function: Any, count: int) -> tuple[str, ...]:
+    """The names of the positional parameters that a call of that many arguments fills."""
+    target = function.forward if isinstance(function, torch.nn.Module) else function
+    try:
+        declared = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        return tuple(f"arg{at}" for at in range(count))
+    names = [p.name for p in declared if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    spread = next((p.name for p in declared if p.kind == p.VAR_POSITIONAL), "arg")
+    return tuple(names[at] if at < len(names) else f"{spread}{at - len(names)}" for at in range(count))
+
+
+def _flatten(args: tuple[Any, ...], parameters: Sequence[str], dynamic_shapes: Any) -> tuple[list[Leaf], Any]:
+    paths, spec = pytree.tree_flatten_with_path(args)
+    declared = _declarations(parameters, dynamic_shapes)
+    leaves: list[Leaf] = []
+    for path, value in paths:
+        keys = [getattr(key, "idx", getattr(key, "key", getattr(key, "name", None))) for key in path]
+        base = identifier("_".join([parameters[int(str(keys[0]))], *map(str, keys[1:])]), "arg")
+        name = unique(base, [leaf.name for leaf in leaves])
+        found = declared[int(str(keys[0]))]
+        for key in keys[1:]:
+            found = None if found is None else _entry(found, key, name)
+        leaves.append(Leaf(name, value, _dynamic(found, value, name)))
+    return leaves, spec
+
+
+def _declarations(parameters: Sequence[str], dynamic_shapes: Any) -> list[Any]:
+    if dynamic_shapes is None:
+        return [None] * len(parameters)
+    if isinstance(dynamic_shapes, Mapping):
+        unknown = [key for key in dynamic_shapes if key not in parameters]
+        if unknown:
+            raise CleaveError(None, f"dynamic_shapes names '{unknown[0]}'", f"the arguments are {', '.join(parameters)}")
+        return [dynamic_shapes.get(name) for name in parameters]
+    if len(dynamic_shapes) != len(parameters):
+        raise CleaveError(None, f"dynamic_shapes has {len(dynamic_shapes)} entries for {len(parameters)} arguments", "give one for each")
+    return list(dynamic_shapes)
+
+
+def _entry(declared: Any, key: Any, name: str) -> Any:
+    try:
+        return declared[key]
+    except (KeyError, IndexError, TypeError):
+        raise CleaveError(None, f"dynamic_shapes has no entry for '{name}'", "follow the structure of the arguments") from None
+
+
+def _dynamic(declared: Any, value: Any, name: str) -> dict[int, Any]:
+    """The dynamic dimensions of one tensor: a Dim, a hint such as Dim.DYNAMIC, or a name for each."""
+    if declared is None or not isinstance(value, torch.Tensor):
+        return {}
+    items = list(declared.items()) if isinstance(declared, Mapping) else list(enumerate(declared))
+    out: dict[int, Any] = {}
+    for dim, wanted in items:
+        if not isinstance(dim, int) or not -value.dim() <= dim < value.dim():
+            raise CleaveError(None, f"dynamic_shapes of '{name}' names dimension {dim} of {value.dim()}", "count from 0")
+        if isinstance(wanted, str) and not NAME.match(wanted):
+            raise CleaveError(None, f"dynamic dimension '{wanted}' of '{name}' is not a name", "use letters, digits and _")
+        if wanted is None or isinstance(wanted, int) or wanted == torch.export.Dim.STATIC:
+            continue
+        out[dim % value.dim()] = wanted
+    return out
+
+
+def dim_name(declared: Any) -> str:
+    """The name that the program gives to a dynamic dimension, or none."""
+    if isinstance(declared, str):
+        return declared
+    name = getattr(declared, "__name__", "")
+    return name if NAME.match(name) and not is_derived(declared) and not _is_hint(declared) else ""
+
+
+def is_derived(declared: Any) -> bool:
+    """Whether a dimension is an expression over another, as `2 * Dim("n")` is."""
+    return hasattr(declared, "root") and hasattr(declared, "fn")
+
+
+def _is_hint(declared: Any) -> bool:
+    return type(declared).__name__ == "_DimHint"
+
+
+def _hints(dynamic: Mapping[int, Any]) -> dict[int, Any]:
+    """What torch.export is told: expressions as they are, every other dimension only that it is dynamic."""
+    keep = any(is_derived(wanted) for wanted in dynamic.values())
+    return {dim: wanted if keep or _is_hint(wanted) or is_derived(wanted) else torch.export.Dim.DYNAMIC for dim, wanted in dynamic.items()}
+
+
+def _roomy(leaf: Leaf) -> torch.Tensor:
+    """The example tensor, its dynamic dimensions at least 2 long."""
+    value: torch.Tensor = leaf.value
+    if not any(value.shape[dim] < 2 for dim in leaf.dynamic):
+        return value
+    shape = [{0: 6, 1: 7}.get(size, size) if dim in leaf.dynamic else size for dim, size in enumerate(value.shape)]
+    return value.new_empty(shape)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silences what torch logs about an error that is reported in one line anyway."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _located(error: Exception) -> CleaveError:
+    """An error of tracing in one line, at the innermost line of the user's code."""
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _is_user(frame.f_code.co_filename):
+            place = f"{frame.f_code.co_filename}:{line}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = lines[0] if lines else type(error).__name__
+    return CleaveError(
+        place or None, f"tracing failed ({type(error).__name__}): {found}", "keep to operators on tensors of known rank", op="torch.export"
+    )

@@ -1,0 +1,279 @@
+"""
+Views: operations that only rearrange dimensions, most of which leave no operation behind.
+
+A reshape deals the atoms of all dimensions out to the new ones, splitting where a size asks for it. What cannot be had so
+(24 as 4 x 6 and as 3 x 8) is an explicit regrouping. Repeating adds atoms that the data lacks. A slice that is a whole part
+of an equal division splits the axis and picks the part; of an argument, other slices are an offset into its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import torch
+
+from .atoms import Atom, Dim
+from .sizes import Size, equal, quotient, simplified
+from .values import Lowering, Node, Value
+
+_MOST_PARTS = 16
+
+
+def with_dims(value: Value, dims: Sequence[Dim]) -> Value:
+    """The same data under other dimensions."""
+    return Value(tuple(dims), value.node, value.dtype)
+
+
+def wrapped(dim: int, rank: int) -> int:
+    """A dimension number counted from the front."""
+    return dim + rank if dim < 0 else dim
+
+
+def permuted(value: Value, order: Sequence[int]) -> Value:
+    """torch.permute."""
+    return with_dims(value, [value.dims[wrapped(at, len(value.dims))] for at in order])
+
+
+def swapped(value: Value, a: int, b: int) -> Value:
+    """torch.transpose."""
+    dims = list(value.dims)
+    if dims:
+        dims[a], dims[b] = dims[b], dims[a]
+    return with_dims(value, dims)
+
+
+def unsqueezed(value: Value, dim: int) -> Value:
+    """torch.unsqueeze."""
+    at = wrapped(dim, len(value.dims) + 1)
+    return with_dims(value, (*value.dims[:at], (), *value.dims[at:]))
+
+
+def squeezed(cx: Lowering, value: Value, dims: Sequence[int] | None) -> Value:
+    """torch.squeeze: drops the dimensions of size 1 among `dims`. Raises: CleaveError for one whose size is a symbol."""
+    rank = len(value.dims)
+    chosen = range(rank) if dims is None else [wrapped(dim, rank) for dim in dims]
+    for at in chosen:
+        if not isinstance(cx.size(value.dims[at]), int):
+            cx.fail(f"dimension {at} has a dynamic size", "name the dimensions to drop, of fixed size")
+    return with_dims(value, [dim for at, dim in enumerate(value.dims) if dim or at not in chosen])
+
+
+def expanded(cx: Lowering, value: Value, shape: Sequence[Size]) -> Value:
+    """torch.expand to a shape: new atoms, which the data lacks."""
+    lead = len(shape) - len(value.dims)
+    dims: list[Dim] = [cx.atoms.dim(size) for size in shape[:lead]]
+    for dim, size in zip(value.dims, shape[lead:], strict=True):
+        dims.append(dim or cx.atoms.dim(size))
+    return _apart(cx, with_dims(value, dims))
+
+
+def repeated(cx: Lowering, value: Value, counts: Sequence[Size]) -> Value:
+    """torch.repeat: the whole dimension over and over."""
+    lead = len(counts) - len(value.dims)
+    dims: list[Dim] = [()] * lead + list(value.dims)
+    return _apart(cx, with_dims(value, [(*cx.atoms.dim(count), *dim) for count, dim in zip(counts, dims, strict=True)]))
+
+
+def repeat_interleaved(cx: Lowering, value: Value, count: Size, dim: int) -> Value:
+    """torch.repeat_interleave by a number: each element over and over."""
+    dims = list(value.dims)
+    dims[dim] = (*dims[dim], *cx.atoms.dim(count))
+    return _apart(cx, with_dims(value, dims))
+
+
+def _apart(cx: Lowering, value: Value) -> Value:
+    cx.atoms.separate(leaf for dim in value.dims for leaf in dim)
+    return value
+
+
+def reshaped(cx: Lowering, value: Value, shape: Sequence[Size]) -> Value:
+    """torch.reshape to a shape of the same number of elements."""
+    found: list[Dim] = []
+    flat = tuple(leaf for dim in value.dims for leaf in dim)
+
+    def change() -> bool:
+        parts = cx.cut(flat, shape)
+        found.extend(parts or ())
+        return parts is not None
+
+    if cx.atoms.attempt(change):
+        return with_dims(value, found)
+    return _regrouped(cx, value, shape)
+
+
+def _regrouped(cx: Lowering, value: Value, shape: Sequence[Size]) -> Value:
+    """A reshape that cuts across atoms: the shortest runs of equal size on both sides become new atoms."""
+    source = list(cx.atoms.leaves(leaf for dim in value.dims for leaf in dim))
+    dims: list[Dim] = []
+    pairs: list[tuple[Dim, Dim]] = []
+    while source or len(dims) < len(shape):
+        taken, wanted = _run([atom.extent for atom in source], shape[len(dims) :])
+        run, sizes = tuple(source[:taken]), shape[len(dims) : len(dims) + wanted]
+        del source[:taken]
+        parts: list[Dim] = []
+
+        def change(run: Dim = run, sizes: Sequence[Size] = sizes, parts: list[Dim] = parts) -> bool:
+            found = cx.cut(run, sizes)
+            parts.extend(found or ())
+            return found is not None
+
+        if not cx.atoms.attempt(change):
+            parts = [cx.atoms.dim(size) for size in sizes]
+            pairs.append((run, tuple(atom for part in parts for atom in part)))
+        dims += parts
+    out = Value(tuple(dims), value.node, value.dtype)
+    return _apart(cx, Value(out.dims, cx.regroup(value.node, pairs), value.dtype))
+
+
+def _run(left: Sequence[Size], right: Sequence[Size]) -> tuple[int, int]:
+    """How many sizes from the front of each side have the same product, at least one; everything where that cannot be told."""
+    if not left or not right:
+        return len(left), len(right)
+    i, j = 1, 1
+    a, b = left[0], right[0]
+    while not equal(a, b):
+        if (quotient(b, a) is not None and i < len(left)) or (isinstance(a, int) and isinstance(b, int) and a < b):
+            if i == len(left):
+                return len(left), len(right)
+            a, i = simplified(a * left[i]), i + 1
+        elif j < len(right) and (quotient(a, b) is not None or (isinstance(a, int) and isinstance(b, int))):
+            b, j = simplified(b * right[j]), j + 1
+        else:
+            return len(left), len(right)
+    while i == len(left) and j < len(right) and right[j] == 1:
+        j += 1
+    return i, j
+
+
+def selected(cx: Lowering, value: Value, dim: int, position: Size) -> Value:
+    """torch.select: one position of a dimension, which goes."""
+    rest = (*value.dims[:dim], *value.dims[dim + 1 :])
+    held = set(cx.data(value.node))
+    leaves = cx.atoms.leaves(value.dims[dim])
+    if not held.intersection(leaves):
+        return with_dims(value, rest)
+    atoms = [leaf for leaf in cx.data(value.node) if leaf not in leaves]
+    return Value(rest, cx.node("index", (value.node,), value.node.dtype, (leaves, position), atoms), value.dtype)
+
+
+def sliced(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int = 1) -> Value:
+    """`length` positions of a dimension from `start` on, `step` apart."""
+    source = value.dims[dim]
+    size = cx.size(source)
+    if equal(size, length) and step == 1:
+        return value
+    before, after = value.dims[:dim], value.dims[dim + 1 :]
+    if length == 1:
+        rest = selected(cx, value, dim, start)
+        return with_dims(rest, (*before, (), *after))
+    held = set(cx.data(value.node))
+    if not held.intersection(cx.atoms.leaves(source)):
+        return _apart(cx, with_dims(value, (*before, cx.atoms.dim(length), *after)))
+    part = _equal_part(cx, value, dim, start, length, step)
+    if part is not None:
+        return part
+    shifted = _offset(cx, value, dim, start, length, step)
+    if shifted is not None:
+        return shifted
+    missing = [leaf for leaf in cx.atoms.leaves(source) if leaf not in held]
+    node = cx.stretch(value.node, missing) if missing else value.node
+    new = cx.atoms.dim(length)
+    atoms = [leaf for leaf in cx.data(node) if leaf not in cx.atoms.leaves(source)]
+    node = cx.node("slice", (node,), node.dtype, (cx.atoms.leaves(source), new[0], start, step), (*atoms, *new))
+    return _apart(cx, Value((*before, new, *after), node, value.dtype))
+
+
+def _equal_part(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int) -> Value | None:
+    """A slice that is one of several equal parts, or one residue of a step: an index of the small part of a split."""
+    source = value.dims[dim]
+    size = cx.size(source)
+    if step == 1:
+        parts, chosen = quotient(size, length), quotient(start, length)
+        if chosen is None or not isinstance(parts, int) or parts > _MOST_PARTS:
+            return None
+        found = cx.split_leading(source, parts, length)
+        part, rest = found if found is not None else ((), ())
+    else:
+        if not isinstance(start, int) or start >= step or not equal(size, simplified(length * step)):
+            return None
+        found = cx.split_leading(source, length, step)
+        chosen = start
+        rest, part = found if found is not None else ((), ())
+    if found is None:
+        return None
+    whole = with_dims(value, (*value.dims[:dim], part, rest, *value.dims[dim + 1 :]))
+    return selected(cx, whole, dim, chosen)
+
+
+def _offset(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int) -> Value | None:
+    """A slice of an argument along one of its own dimensions: another view of the same memory."""
+    node = value.node
+    if node.kind != "input":
+        return None
+    key, entries = node.attr
+    leaves = cx.atoms.leaves(value.dims[dim])
+    for at, (atoms, source, first, stride) in enumerate(entries):
+        if cx.atoms.leaves(atoms) != leaves:
+            continue
+        new = cx.atoms.dim(length)
+        entry = (new, source, simplified(first + start * stride), stride * step)
+        changed = (*entries[:at], entry, *entries[at + 1 :])
+        held = [atom for entry in changed for atom in entry[0]]
+        view = Node("input", (), tuple(held), node.dtype, (key, changed), node.place)
+        return _apart(cx, Value((*value.dims[:dim], new, *value.dims[dim + 1 :]), view, value.dtype))
+    return None
+
+
+def concatenated(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.dtype, working: str) -> Value:
+    """torch.cat. Equal pieces become an axis of their own, outside the axis of one piece."""
+    sizes = [cx.size(value.dims[dim]) for value in values]
+    if len(values) == 1:
+        return values[0]
+    if len(values) <= _MOST_PARTS and all(equal(size, sizes[0]) for size in sizes):
+        return _stacked(cx, values, dim, dim, dtype, working)
+    rank = len(values[0].dims)
+    space: dict[Hashable, Dim] = {}
+    nodes: list[Node] = []
+    pieces: list[Dim] = []
+    for value, size in zip(values, sizes, strict=True):
+        rest = with_dims(value, [() if at == dim else d for at, d in enumerate(value.dims)])
+        node = cx.bind(rest, range(rank), space)
+        piece = value.dims[dim] or (cx.atoms.fresh(1),)
+        taken = {leaf for d in space.values() for leaf in cx.atoms.leaves(d)}
+        if taken.intersection(cx.atoms.leaves(piece)):
+            new = cx.atoms.dim(size)
+            node = cx.regroup(node, [(piece, new)])
+            piece = new
+        node = cx.cast(node, working)
+        missing = [leaf for leaf in cx.atoms.leaves(piece) if leaf not in cx.data(node)]
+        nodes.append(cx.stretch(node, missing) if missing else node)
+        pieces.append(piece)
+    new = cx.atoms.fresh(simplified(sum(sizes)))
+    atoms: dict[Atom, None] = {}
+    for node, piece in zip(nodes, pieces, strict=True):
+        atoms.update(dict.fromkeys(leaf for leaf in cx.data(node) if leaf not in cx.atoms.leaves(piece)))
+    node = cx.node("concat", nodes, working, (tuple(pieces), new), (*atoms, new))
+    dims = [(new,) if at == dim else space[at] for at in range(rank)]
+    return _apart(cx, Value(tuple(dims), node, dtype))
+
+
+def stacked(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.dtype, working: str) -> Value:
+    """torch.stack. Raises: CleaveError for more pieces than a chain of selects can sensibly hold."""
+    if len(values) > _MOST_PARTS:
+        cx.fail(f"{len(values)} pieces", f"stack at most {_MOST_PARTS}")
+    return _stacked(cx, values, dim, None, dtype, working)
+
+
+def _stacked(cx: Lowering, values: Sequence[Value], dim: int, joined: int | None, dtype: torch.dtype, working: str) -> Value:
+    """Pieces along a new axis, which stands alone at `dim` or outside the dimension `joined`."""
+    dims, nodes = cx.elementwise_space(values)
+    piece: tuple[Atom, ...] = cx.atoms.dim(len(values))
+    out = cx.cast(nodes[-1], working)
+    for at in range(len(values) - 2, -1, -1):
+        here = cx.node("compare", (cx.iota(piece[0]), cx.constant(at, "index")), "i1", ("eq",))
+        out = cx.select(here, cx.cast(nodes[at], working), out)
+    if joined is None:
+        result = (*dims[:dim], piece, *dims[dim:])
+    else:
+        result = (*dims[:dim], (*piece, *dims[dim]), *dims[dim + 1 :])
+    return _apart(cx, Value(result, out, dtype))

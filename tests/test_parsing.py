@@ -3,6 +3,7 @@
 import random
 import re
 import string
+from pathlib import Path
 
 import pytest
 from xdsl.context import Context
@@ -23,6 +24,7 @@ func.func @f(%a : i32, %b : tensor<4x?xf32>) -> i32 {
   func.return %0 : i32
 }
 """
+DIALECTS = Path(__file__).parent.parent / "lit_tests" / "dialects"
 LINE = re.compile(r"\Ain\.mlir:\d+:\d+: error: [^\n]+\Z")
 
 
@@ -65,7 +67,7 @@ def test_a_location_in_the_text_wins() -> None:
         ("// nothing\n", "in.mlir:2:1: error: no operation in the input"),
         (b"func.func @f() {\n  \xff }", "in.mlir:2:3: error: byte 0xff is not UTF-8 text"),
         ("%0 = arith.addi %1, %1 : i32\n%1 = arith.constant 1 : i32", "in.mlir:1:1: error: arith.addi: operand 0 is used before it is defined"),
-        ('"test.op"() {a = "' + "x" * 5000, "in.mlir:1:18: error: test.op: End of file reached before"),
+        ('"test.op"() {a = "' + "x" * 5000, "in.mlir:1:18: error: test.op: End of file reached"),
         ("func.func @f(%a: vector<-4xf32>) {\n}", "in.mlir:1:"),
         ("[" * 100000, "in.mlir:1:1: error: "),
         ('"test.op"() {a = ' + "[" * 5000, "in.mlir:1:"),
@@ -117,6 +119,11 @@ def refusals(program: str, count: int) -> list[str]:
     return found
 
 
-def test_malformed_text_gives_a_located_line() -> None:
-    for found in refusals(PROGRAM, 300):
+@pytest.mark.parametrize(
+    "path", [None, *(DIALECTS / f"{name}.mlir" for name in CLEAVE_UNIVERSE.all_dialects)], ids=lambda path: path.stem if path else "builtin"
+)
+def test_malformed_text_gives_a_located_line(path: Path | None) -> None:
+    """Cut, changed and random texts of every dialect's own test file."""
+    program = PROGRAM if path is None else max(path.read_text().split("// -----"), key=len)
+    for found in refusals(program, 200):
         assert LINE.match(found), found

@@ -1,0 +1,106 @@
+"""Running modules: sizes, inputs, comparison and exit codes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleave.tools import cleave_run
+
+PRODUCT = """
+alg.graph @product symbols [N(hint 6, multiple_of 2)] axes [m = 3, n = N, k = ?(positive)]
+    (%x: !alg.tensor<[m, n], f32> layout "n m", %y: !alg.tensor<[n, k], f16> layout "(n k)") -> (!alg.tensor<[m, k], f32> layout "k m") {
+  %p = alg.contract %x, %y over [n] : !alg.tensor<[m, k], f32>
+  alg.yield %p : !alg.tensor<[m, k], f32>
+}
+"""
+DOUBLED = PRODUCT.replace("  alg.yield %p", "  %d = alg.add %p, %p : !alg.tensor<[m, k], f32>\n  alg.yield %d")
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> str:
+    path = tmp_path / "product.mlir"
+    path.write_text(PRODUCT)
+    return str(path)
+
+
+def test_layouts_say_how_arrays_lie(product: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    x, y = draw.standard_normal((4, 3)), draw.standard_normal(20).astype(np.float16)
+    np.savez(tmp_path / "in.npz", x=x.astype(np.float32), y=y)
+    out = tmp_path / "out.npz"
+    assert cleave_run.main([product, "--dims", "N=4,k=5", "--inputs", str(tmp_path / "in.npz"), "--output", str(out)]) == 0
+    expected = np.einsum("nm,nk->km", x.astype(np.float32).astype(float), y.reshape(4, 5).astype(float))
+    with np.load(out) as file:
+        np.testing.assert_allclose(file["result_0"], expected, rtol=1e-14)
+
+
+def test_prints_what_it_ran(product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cleave_run.main([product, "--dims", "k=2", "--inputs", "0.5"]) == 0
+    out = capsys.readouterr().out
+    assert out == "@product (alg) at N = 6, k = 2\nresult 0: f32[2, 3] 'k m'\n[[1.5 1.5 1.5]\n [1.5 1.5 1.5]]\n"
+
+
+def test_random_inputs_repeat_by_seed(product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    texts: list[str] = []
+    for seed in ("1", "1", "2"):
+        assert cleave_run.main([product, "--dims", "k=2", "--seed", seed]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_comparison_decides_the_exit_code(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "doubled.mlir"
+    other.write_text(DOUBLED)
+    assert cleave_run.main([product, "--dims", "k=2", "--compare", product]) == 0
+    assert "max abs error 0, max rel error 0 against alg" in capsys.readouterr().out
+    assert cleave_run.main([product, "--dims", "k=2", "--compare", str(other)]) == 1
+    assert "max rel error 0.5 against alg" in capsys.readouterr().out
+    assert cleave_run.main([product, "--dims", "k=2", "--compare", str(other), "--tolerance", "0.6"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 4.0], (2.0, 0.5)),
+        ([0.0], [0.0], (0.0, 0.0)),
+        ([np.nan, 1.0], [np.nan, 1.0], (0.0, 0.0)),
+        ([np.nan], [1.0], (np.inf, np.inf)),
+        ([np.inf], [-np.inf], (np.inf, np.inf)),
+        ([1.0], [1.0, 1.0], (np.inf, np.inf)),
+        ([], [], (0.0, 0.0)),
+    ],
+)
+def test_errors(a: list[float], b: list[float], expected: tuple[float, float]) -> None:
+    assert cleave_run.errors(np.array(a), np.array(b)) == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("--dims", "k=2,k=3"), 2, "--dims 'k=2,k=3'"),
+        (("--dims", "k"), 2, "found 'k'"),
+        (("--dims", "k=2", "--inputs", "nothing"), 2, "neither random, a number nor an .npz file"),
+        (("--dims", "k=2", "--inputs", "absent.npz"), 2, "absent.npz: No such file"),
+        (("--program", "other"), 2, "no program is named 'other'; there are: product"),
+        ((), 1, "symbol 'k' of @product has no size; give --dims k=..."),
+        (("--dims", "k=0"), 1, "symbol 'k' of @product is positive, 0 is not"),
+        (("--dims", "k=2,N=3"), 1, "symbol 'N' of @product is a multiple of 2, 3 is not"),
+        (("--dims", "k=2,m=4"), 1, "axis 'm' is 3, not 4 of @product"),
+        (("--dims", "k=2,z=4"), 1, "'z' is not a symbol of @product; its symbols: N, k"),
+        (("--dims", "k=2", "--alternative", "1"), 1, "there is no alternative 1; the last is 0"),
+    ],
+)
+def test_mistakes_are_one_line(args: tuple[str, ...], code: int, message: str, product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cleave_run.main([product, *args]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_malformed_program_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text(PRODUCT.replace("over [n]", "over [z]"))
+    assert cleave_run.main([str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path}:4:3: error: alg.contract: ")

@@ -67,6 +67,7 @@ class Cost:
     memory_bytes: float
     cache_bytes: float
     flops: float
+    dot_flops: float
     programs: int
     waves: int
     registers: int
@@ -80,8 +81,8 @@ class Cost:
         )
 
 
-class _Walk:
-    """One pass over a kernel: counts, and which grid dimensions each buffer's accesses depend on."""
+class Measure:
+    """One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on."""
 
     def __init__(self, kernel: Kernel, sizes: Sizes) -> None:
         self.kernel = kernel
@@ -89,6 +90,7 @@ class _Walk:
         self.scalars: dict[int, int] = {}
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
+        self.flops = 0.0
         self.staged = 0
         self.resident = 0
         self.carried = 0
@@ -103,7 +105,12 @@ class _Walk:
         self.body(kernel.body, 1.0, False)
 
     def _from(self, args: Sequence[Var]) -> frozenset[str]:
-        return frozenset[str]().union(*(self.sources.get(id(arg), frozenset()) for arg in args))
+        out: frozenset[str] = frozenset()
+        for arg in args:
+            found = self.sources.get(id(arg))
+            if found:
+                out = out | found
+        return out
 
     def body(self, body: Sequence[Statement], trips: float, looped: bool) -> None:
         for statement in body:
@@ -119,18 +126,18 @@ class _Walk:
                     amount = prod(sizes.values()) * BYTES[buffer.dtype] * trips
                     self.counts.writes[buffer.name] = self.counts.writes.get(buffer.name, 0.0) + amount
                     self.counts.work += _elements(value) * trips
-                case Reduce(value=value, out=out):
+                case Reduce(value=value):
                     self.counts.work += 1.5 * _elements(value) * trips
-                    self.sources[id(out)] = frozenset()
                 case Dot(a=a, b=b, out=out):
                     self._dot(a, b, out, trips)
                 case For():
                     self._loop(statement, trips)
 
     def _let(self, op: Let, trips: float) -> None:
-        self.sources[id(op.out)] = self._from(op.args)
-        values = [self.scalars.get(id(arg)) for arg in op.args]
+        if op.out.type.dtype == "index":
+            self.sources[id(op.out)] = self._from(op.args)
         if not op.out.type.dims and op.out.type.dtype == "index":
+            values = [self.scalars.get(id(arg)) for arg in op.args]
             if op.kind == "constant":
                 self.scalars[id(op.out)] = int(op.attr[0])
             elif all(value is not None for value in values):
@@ -156,7 +163,8 @@ class _Walk:
         self.counts.reads[op.buffer.name] = self.counts.reads.get(op.buffer.name, 0.0) + amount * trips
         used = self._from([var for _, var in op.index])
         self.touches[op.buffer.name] = self.touches.get(op.buffer.name, frozenset()) | used
-        self.sources[id(op.out)] = used
+        if op.out.type.dtype in ("i32", "i64", "index"):
+            self.sources[id(op.out)] = used
         self.counts.work += _elements(op.out) * trips * 0.25
         size = _elements(op.out) * BYTES[op.buffer.dtype]
         if id(op.out) in self.operands:
@@ -171,6 +179,7 @@ class _Walk:
         rows, columns = (size for _, size in out.type.dims[-2:])
         over = a.type.dims[-1][1]
         flops = 2.0 * rows * columns * over * trips
+        self.flops += flops
         if a.type.dtype == "f32":
             self.counts.dots32 += flops
         else:
@@ -182,7 +191,6 @@ class _Walk:
     def _loop(self, op: For, trips: float) -> None:
         start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
         count = max(0, -(-(stop - start) // op.step))
-        self.sources[id(op.index)] = frozenset()
         self.scalars[id(op.index)] = start + (count // 2) * op.step
         self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
         self.counts.steps += count * trips
@@ -247,20 +255,19 @@ def _dot_operands(body: Sequence[Statement]) -> set[int]:
     return out
 
 
-def estimate(kernel: Kernel, sizes: Sizes, target: Target) -> Cost | None:
-    """The cost of a kernel on a machine, or None where it does not fit."""
-    walk = _Walk(kernel, sizes)
+def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, target: Target) -> Cost | None:
+    """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
     counts = walk.counts
     programs = prod(walk.grid.values())
-    threads = kernel.num_warps * target.warp
+    threads = num_warps * target.warp
     registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32
-    shared = walk.staged * max(1, kernel.num_stages - 1) + walk.resident + (walk.widest // 4 if counts.dots else 0)
+    shared = walk.staged * max(1, num_stages - 1) + walk.resident + (walk.widest // 4 if counts.dots else 0)
     if shared > target.shared or registers > 320:
         return None
     blocks = max(1, min(32, target.registers // (threads * min(255, registers)), target.shared // max(1, shared), 2048 // threads))
     concurrent = target.multiprocessors * blocks
     waves = -(-programs // concurrent)
-    unique = _unique_bytes(kernel, sizes)
+    unique = _unique_bytes(walk.kernel, sizes)
     memory = _memory_bytes(walk, unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
     spill = 1.0 if registers <= 255 else 1.0 + (registers - 255) / 40
@@ -268,13 +275,13 @@ def estimate(kernel: Kernel, sizes: Sizes, target: Target) -> Cost | None:
     units = {
         "dots": counts.dots * each / target.dot_rate + counts.dots32 * each / target.dot32_rate,
         "exponentials": counts.exps * each / target.exp_rate,
-        "elementwise work": counts.work * each / target.alu_rate * 4,
+        "elementwise work": counts.work * each / target.alu_rate * 2,
         "shared memory": counts.shared / SHARED_RATE,
     }
     largest = max(units, key=lambda name: units[name])
     busy = (units[largest] + 0.35 * (sum(units.values()) - units[largest])) * spill
     rounds = -(-programs // target.multiprocessors)
-    depth = max(1, kernel.num_stages - 1)
+    depth = max(1, num_stages - 1)
     chain = START + counts.steps * max(STEP, LATENCY / depth) + (LATENCY if not counts.steps else 0.0)
     times = {
         largest: rounds * busy,
@@ -285,14 +292,14 @@ def estimate(kernel: Kernel, sizes: Sizes, target: Target) -> Cost | None:
     bound = max(times, key=lambda name: times[name])
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
     flops = programs * (counts.dots + counts.dots32 + counts.work)
-    return Cost(seconds, memory, cache, flops, programs, waves, registers, int(shared), bound)
+    return Cost(seconds, memory, cache, flops, programs * walk.flops, programs, waves, registers, int(shared), bound)
 
 
 def _unique_bytes(kernel: Kernel, sizes: Sizes) -> dict[str, float]:
     return {buffer.name: float(sizes.hint_product(buffer.axes) * BYTES[buffer.dtype]) for buffer in kernel.buffers}
 
 
-def _memory_bytes(walk: _Walk, unique: Mapping[str, float], concurrent: int, programs: int, target: Target) -> float:
+def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, programs: int, target: Target) -> float:
     """
     Bytes that reach memory: each buffer once where the cache holds what is reused, else once a wave for what a wave shares.
     """

@@ -186,6 +186,8 @@ class Emitter(Indices):
 
     def _store(self, place: int, scope: Scope) -> None:
         node, result = self.problem.stores[place], self.problem.results[place]
+        while result.raw and node.kind == "cast":
+            node = node.args[0]
         if result.raw and node.kind == "shift":
             top = self.raw_level(node, scope)
             value = self.let(top.scope, "mul", (top, self.constant(LN2, "f32")), "f32", name="shift")

@@ -18,7 +18,7 @@ from ..reference.elementwise import BINARY, UNARY
 FINITE = "finite"
 UNKNOWN = "unknown"
 Lane: TypeAlias = "float | str"
-_EXP2 = {"exp2": np.exp2, "log2": np.log2}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {**UNARY, **BINARY, "exp2": np.exp2, "log2": np.log2}
 _KEEPS_FINITE = (
     "add",
     "sub",
@@ -65,7 +65,7 @@ def lane_of(kind: str, attr: tuple[Attr, ...], args: Sequence[Lane]) -> Lane:
 
 
 def _computed(kind: str, args: Sequence[float]) -> Lane:
-    function: Callable[..., Any] | None = UNARY.get(kind) or BINARY.get(kind) or _EXP2.get(kind)
+    function = _FUNCTIONS.get(kind)
     if function is None:
         return UNKNOWN
     with np.errstate(all="ignore"):

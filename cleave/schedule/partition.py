@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..graph import Graph, Input, Op
 from .buffers import argument_buffers, fresh, result_buffers, workspace
+from .chunks import Aligned
 from .problem import Problem, Result
 from .program import Buffer
 from .sizes import Sizes
@@ -30,33 +31,39 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A graph to partition with the degrees of its values and its argument and result buffers. `raw` are shifts kept at -inf."""
+    """
+    A graph to partition, with the degrees of its values and its argument and result buffers.
+
+    `cuts` must be stored; `raw` are stored shifts, kept at -inf where nothing is live.
+    """
 
     graph: Graph
     degrees: tuple[Mapping[int, int], ...]
     sizes: Sizes
     arguments: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
+    cuts: tuple[int, ...] = ()
     raw: frozenset[int] = frozenset()
 
 
-def source_of(graph: Graph, degrees: tuple[Mapping[int, int], ...], sizes: Sizes) -> Source:
+def source_of(made: Aligned, sizes: Sizes) -> Source:
     """A graph whose inputs and outputs are the program's own."""
-    return Source(graph, degrees, sizes, argument_buffers(graph, sizes), result_buffers(graph, sizes))
+    graph = made.graph
+    return Source(graph, made.degrees, sizes, argument_buffers(graph, sizes), result_buffers(graph, sizes), made.cuts, made.raw)
 
 
 def items(source: Source, cuts: Sequence[int]) -> list[Item]:
     """What is stored under a set of cuts: the results, and each cut that no result holds already."""
     out = [
-        Item(entry.value, buffer, _holds(source.graph, entry.value, buffer), entry.value in source.raw)
+        Item(entry.value, buffer, _holds(source.graph, entry.value, buffer))
         for entry, buffer in zip(source.graph.outputs, source.results, strict=True)
     ]
     taken = {buffer.name for buffer in (*source.arguments, *source.results)}
     for cut in sorted(cuts):
-        if not any(item.op == cut and item.shared and item.op not in source.raw for item in out):
+        if not any(item.op == cut and item.shared for item in out):
             op = source.graph.ops[cut]
             buffer = workspace(fresh(f"tmp{cut}", taken), op.axes, op.dtype, source.sizes)
-            out.append(Item(cut, buffer, True))
+            out.append(Item(cut, buffer, True, cut in source.raw))
     return out
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
-from .lanes import Lane
 from .emit import LOG2E, Emitter
+from .lanes import Lane
 from .nodes import REDUCING, Node
 from .program import Carried, Dot, Let, Reduce, TileType, Var
 from .roles import Dim

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
-from .cost import BYTES, Cost, estimate
+from .chunks import aligned
+from .cost import BYTES, START, Cost, Measure, estimate
 from .nodes import EntangledError, UnschedulableError
 from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
 from .plans import launches, plans
@@ -66,26 +67,38 @@ class Scheduler:
 
     def best(self) -> Candidate | None:
         """The fastest partition found, or None where some value fits no kernel."""
-        forced: tuple[int, ...] = ()
+        forced = self.source.cuts
         found: Candidate | None = None
         candidates = cut_candidates(self.source.graph)
         for _ in range(len(self.source.graph.ops)):
             try:
                 found = self.partition(forced)
             except EntangledError as error:
-                forced = (*forced, error.op)
+                forced = tuple(sorted({*forced, error.op}))
                 continue
             break
         if found is None:
             found = self._safe(tuple(sorted({*forced, *candidates})))
         if found is None:
             return None
-        for _ in range(self.options.cuts):
+        for _ in range(self.options.cuts if self._may_gain(found) else 0):
             better = self._improved(found, candidates, forced)
             if better is None:
                 break
             found = better
         return found
+
+    def _may_gain(self, found: Candidate) -> bool:
+        """Whether another cut could help: work is done more than once, or the time is far above what must be moved and computed."""
+        graph, sizes = self.source.graph, self.source.sizes
+        least = 0.0
+        for op in graph.ops:
+            if op.kind == "contract":
+                axes = {axis for arg in op.args for axis in graph.ops[arg].axes}
+                least += 2.0 * sizes.hint_product(graph.ordered(axes))
+        done = sum(choice.cost.dot_flops for choice in found.choices)
+        floor = max(self.floor(found.cuts), least / self.target.dot_rate)
+        return done > 1.3 * least or found.seconds > 3 * floor
 
     def _safe(self, cuts: tuple[int, ...]) -> Candidate | None:
         try:
@@ -118,7 +131,7 @@ class Scheduler:
         for item in entries:
             moved += sizes.hint_product(item.buffer.axes) * BYTES[item.buffer.dtype] * (2 if item.op in cuts else 1)
         kernels = 1 + bool(cuts)
-        return moved / self.target.bandwidth + kernels * self.target.launch
+        return moved / self.target.bandwidth + kernels * (self.target.launch + START)
 
     def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
         """The kernels of a set of cuts, or None where one has no plan. Raises: EntangledError."""
@@ -183,10 +196,11 @@ class Scheduler:
     def _choose(self, problem: Problem) -> Choice | None:
         best: Choice | None = None
         for plan, kernel in _kernels(problem, self.options.plans):
+            measured = Measure(kernel, problem.sizes)
             for warps, stages in launches(problem, plan):
-                option = replace(kernel, num_warps=warps, num_stages=stages)
-                cost = estimate(option, problem.sizes, self.target)
+                cost = estimate(measured, warps, stages, problem.sizes, self.target)
                 if cost is not None and (best is None or cost.seconds < best.cost.seconds):
+                    option = replace(kernel, num_warps=warps, num_stages=stages)
                     best = Choice(replace(plan, num_warps=warps, num_stages=stages), option, cost)
         return best
 
@@ -246,7 +260,7 @@ def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], 
     except ValueError as error:
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
-        found = Scheduler(source_of(graph, degrees, bound), target, options).best()
+        found = Scheduler(source_of(aligned(graph, degrees), bound), target, options).best()
     except UnschedulableError as error:
         where = graph.places[error.op] if graph.places else place
         raise CleaveError(where, error.why, op=graph.ops[error.op].kind) from error

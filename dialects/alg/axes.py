@@ -160,8 +160,8 @@ class SplitOp(AlgOp):
     out = result_def(TensorType)
     traits = traits_def(Pure(), Simplifies())
     assembly_format = (
-        "custom<Operand>($arg, type($arg)) custom<AxisName>($axis) `into` ` ` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` "
-        "attr-dict `:` custom<Result>(type($out))"
+        "custom<Operand>($arg, type($arg)) custom<AxisName>($axis) `into` ` ` "
+        "`[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` attr-dict `:` custom<Result>(type($out))"
     )
 
     def attr(self) -> tuple[Attr, ...]:
@@ -195,8 +195,8 @@ class MergeOp(AlgOp):
     out = result_def(TensorType)
     traits = traits_def(Pure(), Simplifies())
     assembly_format = (
-        "custom<Operand>($arg, type($arg)) ` ` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` `into` custom<AxisName>($axis) "
-        "attr-dict `:` custom<Result>(type($out))"
+        "custom<Operand>($arg, type($arg)) ` ` `[` custom<AxisName>($outer) `,` custom<AxisName>($inner) `]` "
+        "`into` custom<AxisName>($axis) attr-dict `:` custom<Result>(type($out))"
     )
 
     def attr(self) -> tuple[Attr, ...]:

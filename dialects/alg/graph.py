@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, StringAttr, SymbolNameConstraint, UnitAttr, i64
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, lazy_traits_def, prop_def, region_def, traits_def, var_operand_def, var_region_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect, SymbolOpInterface
+from xdsl.traits import CallableOpInterface, HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import RESERVED, parse_name, type_in_scope
@@ -19,6 +19,25 @@ from cleave.dialects.alg.types import AxisAttr, SymbolAttr, TensorType, facts_te
 from cleave.extents import NAME, Extent
 from cleave.graph import Axis, Symbol
 from cleave.layouts import layout_axes
+
+
+class GraphCallable(CallableOpInterface):
+    """An interpreter calls a graph by its name."""
+
+    @classmethod
+    def get_callable_region(cls, op: Operation) -> Region:
+        assert isinstance(op, GraphOp)
+        return op.body
+
+    @classmethod
+    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        assert isinstance(op, GraphOp)
+        return op.function_type.inputs.data
+
+    @classmethod
+    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        assert isinstance(op, GraphOp)
+        return op.function_type.outputs.data
 
 
 @irdl_op_definition
@@ -43,7 +62,7 @@ class GraphOp(AxisScope):
     arg_attrs = prop_def(ArrayAttr[DictionaryAttr])
     res_attrs = prop_def(ArrayAttr[DictionaryAttr])
     body = region_def("single_block")
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), RecursiveMemoryEffect())
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), GraphCallable(), RecursiveMemoryEffect())
 
     def __init__(
         self,

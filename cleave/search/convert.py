@@ -22,10 +22,14 @@ HALF = Fraction(1, 2)
 
 @dataclass(slots=True)
 class Converted:
-    """`classes[i]` is the class of operation i; `operand_types` the type in which a class entered a contraction as written."""
+    """
+    `classes[i]` is the class of operation i. Of a class that entered a contraction as written, `operand_types` has the type in
+    which it did, `contracted` the mask of the axes it was summed over.
+    """
 
     classes: list[int]
     operand_types: dict[int, str]
+    contracted: dict[int, int]
 
 
 def copies(graph: Graph) -> dict[str, str]:
@@ -52,12 +56,14 @@ def convert(graph: Graph, egraph: EGraph) -> Converted:
     converter = _Converter(graph, egraph)
     classes = [converter.build(position, {}) for position in range(len(graph.ops))]
     types: dict[int, str] = {}
+    contracted: dict[int, int] = {}
     for op in graph.ops:
         if op.kind == "contract":
             for arg in op.args:
                 c = classes[arg]
                 types[c] = max(types.get(c, "f16"), graph.ops[arg].dtype, key=DTYPES.index)
-    return Converted(classes, types)
+                contracted[c] = contracted.get(c, 0) | egraph.mask_of(map(str, op.attr[0]))  # type: ignore[arg-type]
+    return Converted(classes, types, contracted)
 
 
 class _Converter:

@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy
 
-from ..extents import Extent, from_sympy
+from ..extents import from_sympy
 from ..graph import Graph, Op
 
 SILENT = ("input", "constant", "size", "iota", "cast", "rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
@@ -59,19 +59,37 @@ def iteration_space(graph: Graph, op: Op) -> tuple[str, ...]:
 def _formula(graph: Graph, amounts: Mapping[tuple[str, ...], int]) -> str:
     total: Any = sympy.Integer(0)
     for axes, amount in amounts.items():
-        total += amount * sympy.Mul(*(graph.axis(axis).extent.sympy() for axis in axes))
+        total += amount * sympy.Mul(*(graph.axis(axis).extent.sympy() for axis in _joined(graph, axes)))
     return from_sympy(total).text
 
 
-def hinted_sizes(graph: Graph, default: int = 1024) -> dict[str, int]:
-    """The size of every axis at the first hint of every symbol; `default` for a symbol without hints."""
-    values = {entry.name: entry.hints[0] if entry.hints else default for entry in graph.symbols}
-    return {axis.name: max(_size(axis.extent, values, default), 1) for axis in graph.axes}
+def _joined(graph: Graph, axes: tuple[str, ...]) -> list[str]:
+    """The axes with chunks and their outer axis taken as the whole: elements past the end are no work."""
+    out = list(axes)
+    for axis in axes:
+        chunk = graph.axis(axis).chunk_of
+        if chunk is not None and chunk[1] in out:
+            out.remove(axis)
+            out[out.index(chunk[1])] = chunk[0]
+    return out
 
 
-def _size(extent: Extent, values: Mapping[str, int], default: int) -> int:
-    missing = {name: default for name in extent.symbols if name not in values}
-    return extent.evaluate({**missing, **values})
+DEFAULT_HINT = 1024
+
+
+def hinted_sizes(graph: Graph) -> dict[str, int]:
+    """The size of every axis at the first hint of every symbol, a symbol without hints taken as `DEFAULT_HINT`."""
+    return _sizes(graph, {entry.name: entry.hints[0] if entry.hints else DEFAULT_HINT for entry in graph.symbols})
+
+
+def longest_sizes(graph: Graph) -> dict[str, int]:
+    """The size of every axis at the largest hint of every symbol."""
+    return _sizes(graph, {entry.name: max(entry.hints, default=DEFAULT_HINT) for entry in graph.symbols})
+
+
+def _sizes(graph: Graph, values: Mapping[str, int]) -> dict[str, int]:
+    known = {name: values.get(name, DEFAULT_HINT) for axis in graph.axes for name in axis.extent.symbols}
+    return {axis.name: max(axis.extent.evaluate(known), 1) for axis in graph.axes}
 
 
 def volume(sizes: Mapping[str, int], axes: Iterable[str]) -> float:

@@ -58,21 +58,38 @@ class Edges:
 
 
 def build_edges(
-    egraph: EGraph, triples: Sequence[Triple], fits: Callable[[int], bool], volume: Callable[[int], float], hoisted: frozenset[int]
-) -> Edges:
-    """The edges among classes that may be stored. Work on the classes in `hoisted` happens once, at load time: it is almost free."""
-    maker = _Maker(egraph, fits, volume, hoisted)
+    egraph: EGraph,
+    triples: Sequence[Triple],
+    fits: Callable[[int], bool],
+    volume: Callable[[int], float],
+    hoisted: frozenset[int],
+    contracted: Mapping[int, int],
+) -> dict[int, list[Edge]]:
+    """
+    The edges among classes that may be stored, by the class they make.
+
+    Work on the classes in `hoisted` happens once, at load time: it is almost free. `contracted` is as in `convert.Converted`.
+    """
+    maker = _Maker(egraph, fits, volume, hoisted, contracted)
     for c in range(len(egraph.classes)):
         maker.forms(c)
     for triple in triples:
         maker.binary(triple)
     maker.contractions(triples)
     maker.chains()
-    return Edges({c: list(found) for c, found in sorted(maker.of.items())}, {})
+    return {c: list(found) for c, found in sorted(maker.of.items())}
 
 
 class _Maker:
-    def __init__(self, egraph: EGraph, fits: Callable[[int], bool], volume: Callable[[int], float], hoisted: frozenset[int]) -> None:
+    def __init__(
+        self,
+        egraph: EGraph,
+        fits: Callable[[int], bool],
+        volume: Callable[[int], float],
+        hoisted: frozenset[int],
+        contracted: Mapping[int, int],
+    ) -> None:
+        self.contracted = contracted
         self.e = egraph
         self.fits = fits
         self.volume = volume
@@ -106,6 +123,14 @@ class _Maker:
                     self.put(c, "scale", coefficient, (child,), SIMPLE * size)
                 case Product(coefficient, ((child, exponent),)) if arithmetic and coefficient == 1:
                     self.put(c, "power", exponent, (child,), SIMPLE * size * (1 if exponent in (2, -1) else 2))
+                case Product(coefficient, ((a, j), (b, k))) if arithmetic and coefficient == j == 1 and abs(k) == 1:
+                    self.put(c, "mul" if k == 1 else "div", None, (a, b), SIMPLE * size)
+                case Product(coefficient, ((a, j), (b, k))) if arithmetic and coefficient == k == 1 and j == -1:
+                    self.put(c, "div", None, (b, a), SIMPLE * size)
+                case Sum(constant, ((a, j), (b, k))) if arithmetic and constant == 0 and j == 1 and abs(k) == 1:
+                    self.put(c, "add" if k == 1 else "sub", None, (a, b), SIMPLE * size)
+                case Sum(constant, ((a, j), (b, k))) if arithmetic and constant == 0 and j == -1 and k == 1:
+                    self.put(c, "sub", None, (b, a), SIMPLE * size)
                 case Sum(constant, ((child, coefficient),)) if arithmetic and coefficient == 1:
                     self.put(c, "shift", constant, (child,), SIMPLE * size)
                 case Reduce(mask, body) if arithmetic:
@@ -142,13 +167,21 @@ class _Maker:
         for c, entry in enumerate(self.e.classes):
             for node in entry.reductions:
                 size = self.volume(self.e.mask(node.body) | node.mask)
-                for a, b in factors.get(node.body, []):
+                for a, b in filter(lambda pair: self.contracts(node.mask, *pair), factors.get(node.body, [])):
                     self.put(c, "contract", node.mask, (a, b), MULTIPLY_ADD * size, node.body)
                 if not self.fits(self.e.mask(node.body)) and node.body not in factors:
                     for product in self.e.classes[node.body].products:
                         if product.coefficient == 1 and all(k == 1 for _, k in product.factors):
                             work = MULTIPLY_ADD * size * (len(product.factors) - 1)
                             self.put(c, "contract", node.mask, tuple(f for f, _ in product.factors), work, node.body)
+
+    def contracts(self, mask: int, a: int, b: int) -> bool:
+        """
+        Whether two operands are worth a contraction: a matrix product, where either has an axis that the other lacks, or
+        operands that the program contracts over these axes. Other sums of products stay sums, in the type of sums.
+        """
+        left, right = self.e.mask(a), self.e.mask(b)
+        return bool((left & ~right and right & ~left) or mask & (self.contracted.get(a, 0) | self.contracted.get(b, 0)))
 
     def chains(self) -> None:
         """Flat sums and products that no two classes make, folded in one go."""

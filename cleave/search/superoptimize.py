@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
 from .closure import Budget, close, join
 from .convert import Converted, convert, copies
-from .cost import SILENT, cost, hinted_sizes, iteration_space, volume
+from .cost import SILENT, cost, hinted_sizes, iteration_space, longest_sizes, volume
 from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, build_edges, prune
 from .egraph import EGraph, Leaf, Node, operands
 from .emit import emit
 from .extraction import Limits, Program, extract
 from .rules import Rules
-from .split import split_alternatives
+from .split import dependent_reductions, split_axis, splittable
 from .values import Space
 from .verify import SAMPLES, Verifier, tower_for, unspoiled
 
@@ -36,7 +36,8 @@ class SearchOptions:
 
     `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
     times as much. `phase_weight`: the share of the cost by which one more dependent reduction counts in the ranking.
-    `hoist`: work on weights alone counts as done at load time. `split`: also give alternatives with an axis split.
+    `hoist`: work on weights alone counts as done at load time. `split`: also give, for every axis that all outputs reduce over
+    and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks.
     """
 
     extra_ops: int = 12
@@ -51,6 +52,8 @@ class SearchOptions:
     seed: int = 0
     hoist: bool = False
     split: bool = True
+    split_at_least: int = 256
+    split_each: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class _Search:
         self.graph = graph
         self.options = options
         self.sizes = hinted_sizes(graph)
+        self.longest = longest_sizes(graph)
         self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
@@ -105,26 +109,35 @@ class _Search:
         distinct = {outline(self.graph): original}
         for entry in sorted(found, key=lambda entry: entry.score):
             distinct.setdefault(outline(entry.graph), entry)
-        best = list(distinct.values())[1 : self.options.alternatives + 1]
+        best = [replace(entry, name=f"{i}") for i, entry in enumerate(distinct.values()) if 0 < i <= self.options.alternatives]
         if self.options.split:
-            best += self.split(best or [original])
+            best += self.split([*best, original])
             self.lap("split s")
-        named = [replace_name(entry, f"{i + 1}") if not entry.name else entry for i, entry in enumerate(best)]
-        return SearchResult((original, *named), tuple(self.caps), self.stats)
+        return SearchResult((original, *best), tuple(self.caps), self.stats)
 
-    def split(self, best: Sequence[Alternative]) -> list[Alternative]:
+    def split(self, programs: Sequence[Alternative]) -> list[Alternative]:
+        """
+        The best programs with an axis in chunks: for every axis that is worth it, those with the fewest dependent reductions
+        over it.
+        """
         out: list[Alternative] = []
-        for graph, name in split_alternatives([entry.graph for entry in best[:3]]):
-            problem = self.verifier.problem(graph)
-            if problem is None:
-                out.append(self.alternative(graph, name))
-            else:
-                self.caps.append(f"an alternative split over {name} was refused by the verifier: {problem}")
+        for axis in splittable(self.graph):
+            if self.longest[axis] < self.options.split_at_least:
+                continue
+            depths = {entry.name: dependent_reductions(entry.graph, axis) for entry in programs if axis in splittable(entry.graph)}
+            least = min(depths.values(), default=0)
+            for entry in [entry for entry in programs if depths.get(entry.name) == least][: self.options.split_each]:
+                graph = split_axis(entry.graph, axis)
+                problem = self.verifier.problem(graph)
+                if problem is None:
+                    out.append(self.alternative(graph, f"{entry.name} split {axis}"))
+                else:
+                    self.caps.append(f"{entry.name} split {axis} was refused by the verifier: {problem}")
         return out
 
     def alternative(self, graph: Graph, name: str) -> Alternative:
         price = cost(graph)
-        score = work(graph, self.sizes) * (1 + self.options.phase_weight * price.phases)
+        score = work(graph, hinted_sizes(graph)) * (1 + self.options.phase_weight * price.phases)
         return Alternative(graph, price.flops, price.bytes, price.phases, score, name)
 
     def found(self) -> list[Graph]:
@@ -142,7 +155,7 @@ class _Search:
         self.caps += close(egraph, rules, Budget(self.options.classes, self.options.applications, self.options.seconds))
         self.report(egraph, rules)
         self.lap("closure s")
-        programs = self.programs(egraph, rules, roots)
+        programs = self.programs(egraph, rules, converted, roots)
         self.lap("extraction s")
         self.stats["classes"] = len(egraph.classes)
         return self.checked(egraph, programs, roots, converted)
@@ -156,11 +169,14 @@ class _Search:
         for name, count in sorted(rules.hits.items()):
             self.caps.append(f"{count} times a flat form was too long for all its {name}")
 
-    def programs(self, egraph: EGraph, rules: Rules, roots: list[int]) -> list[Program]:
+    def programs(self, egraph: EGraph, rules: Rules, converted: Converted, roots: list[int]) -> list[Program]:
         storable = [c for c in range(len(egraph.classes)) if rules.fits(egraph.mask(c))]
         triples = join(egraph, storable, range(len(egraph.classes)))
         hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
-        edges = prune(build_edges(egraph, triples, rules.fits, lambda mask: self.size_of(egraph, mask), hoisted).of, roots)
+        found = build_edges(
+            egraph, triples, rules.fits, lambda mask: self.size_of(egraph, mask), hoisted, converted.contracted
+        )  # fmt: skip
+        edges = prune(found, roots)
         self.stats["edges"] = sum(len(found) for found in edges.of.values())
         limits = Limits(
             self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, self.options.steps, self.options.seconds
@@ -221,8 +237,3 @@ def outline(graph: Graph) -> tuple[tuple[object, ...], ...]:
     """What a graph does, without casts, constants and the order of operations: graphs alike in it are one alternative."""
     rows = [(op.kind, repr(op.attr), op.axes) for op in graph.ops if op.kind not in ("cast", "constant", "size")]
     return tuple(sorted(rows))
-
-
-def replace_name(entry: Alternative, name: str) -> Alternative:
-    """The same alternative under another name."""
-    return Alternative(entry.graph, entry.flops, entry.bytes, entry.phases, entry.score, name)

@@ -142,7 +142,7 @@ class Space:
     """
     The points at which programs are evaluated: axes with their weights, samples, and the fields.
 
-    `points` gives every axis its number of points. With `counting`, sums over symbolic axes count (all weights equal) and
+    `points` gives every axis its number of points, at least one. With `counting`, sums over symbolic axes count (all weights equal) and
     `symbols` gives the symbols their integers; else both are random. `copies` maps an axis to the one it shares its index
     with (renamed copies). `spoiled` collects the samples in which a division by zero occurred.
     """
@@ -270,8 +270,6 @@ class Space:
     def _axis_weights(self, axis: str) -> Ints:
         place, count, total = self.place[axis], self.points[axis], self.extent(self.extents[axis])
         shape = (len(self.tower), self.samples, *self._shape((axis,)))
-        if count == 0:
-            return np.zeros(shape, np.int64)
         if self.counting:
             share = total * self.fraction(Fraction(1, count)) % self.primes
             return np.broadcast_to(share, shape)
@@ -283,7 +281,7 @@ class Space:
 
     def _chunk_weights(self, axis: str, whole: str, outer: str) -> Ints:
         """Weight of (o, i) is that of the whole at o |inner| + i over that of the outer at o, and 0 past the end."""
-        split = self._regroup(self.weights(whole), whole, outer, axis, 0)
+        split = self._regroup(self.weights(whole), whole, outer, axis, 0, False)
         return split * self._inverse_of(self.weights(outer)) % self.primes
 
     def _inverse_of(self, residues: Ints) -> Ints:
@@ -405,7 +403,7 @@ class Space:
             for axis in axes:
                 place = self.place[axis] - 1
                 parts = np.split(line, line.shape[place], axis=place)
-                line = np.zeros_like(parts[0]) if parts else line
+                line = np.zeros_like(parts[0])
                 for position, part in enumerate(parts):
                     line = _mix(line + part + np.uint64(position * 2 + 1))
             h = _mix(h + line)
@@ -428,12 +426,10 @@ class Space:
         return self._masked(np.where(take[None], a.residues, b.residues), lowest, highest, infinite)
 
     def maximum_over(self, a: Value, axes: Sequence[str]) -> Value:
-        """The maximum over axes, -inf over an empty one; axes the value lacks do not matter."""
+        """The maximum over axes, axes the value lacks do not matter."""
         for axis in axes:
             place = self.place[axis]
             if a.residues.shape[place] == 1:
-                if self.points[axis] == 0:
-                    a = self.negative_infinity()
                 continue
             pieces = [
                 Value(
@@ -448,7 +444,7 @@ class Space:
             if chunk is not None:
                 exists = self.weights(axis)[0] != 0
                 pieces = [self.hide(piece, np.take(exists, [i], place - 1)) for i, piece in enumerate(pieces)]
-            out = pieces[0] if pieces else self.negative_infinity()
+            out = pieces[0]
             for piece in pieces[1:]:
                 out = self.maximum(out, piece)
             a = out
@@ -536,17 +532,17 @@ class Space:
         return Value(a.residues.transpose(places), a.lowest, a.highest, infinite)
 
     def split(self, a: Value, whole: str, outer: str, inner: str) -> Value:
-        """Element (o, i) is that at o |inner| + i of the whole; past the end, where nothing exists, it is 0."""
+        """Element (o, i) is that at o |inner| + i of the whole; past the end, where nothing exists, it is the last one."""
         if a.residues.shape[self.place[whole]] == 1:
             return a
-        infinite = None if a.infinite is None else self._regroup(a.infinite, whole, outer, inner, 1)
-        return Value(self._regroup(a.residues, whole, outer, inner, 0), a.lowest, a.highest, infinite)
+        infinite = None if a.infinite is None else self._regroup(a.infinite, whole, outer, inner, 1, True)
+        return Value(self._regroup(a.residues, whole, outer, inner, 0, True), a.lowest, a.highest, infinite)
 
-    def _regroup(self, array: NDArray[Any], whole: str, outer: str, inner: str, back: int) -> NDArray[Any]:
+    def _regroup(self, array: NDArray[Any], whole: str, outer: str, inner: str, back: int, repeat: bool) -> NDArray[Any]:
         source, rows, columns = (self.place[name] - back for name in (whole, outer, inner))
         count, width = self.points[whole], self.points[inner]
-        nothing = np.zeros_like(np.take(array, [0], source)) if count else np.zeros_like(array, shape=_unit(array.shape, source))
-        pieces = [np.take(array, [i], source) if i < count else nothing for i in range(self.points[outer] * width)]
+        beyond = np.take(array, [count - 1], source) if repeat else np.zeros_like(np.take(array, [0], source))
+        pieces = [np.take(array, [i], source) if i < count else beyond for i in range(self.points[outer] * width)]
         lines = [np.concatenate(pieces[row * width : (row + 1) * width], columns) for row in range(self.points[outer])]
         return np.concatenate(lines, rows)
 
@@ -560,7 +556,3 @@ def _either(a: Bools | None, b: Bools | None) -> Bools | None:
     if a is None or b is None:
         return a if b is None else b
     return a | b
-
-
-def _unit(shape: tuple[int, ...], place: int) -> tuple[int, ...]:
-    return (*shape[:place], 1, *shape[place + 1 :])

@@ -36,7 +36,7 @@ class Round:
     counting: bool
 
 
-ROUNDS = (Round(1, 1, False), Round(2, 2, False), Round(3, 2, False), Round(3, 2, True), Round(2, 3, True))
+ROUNDS = (Round(1, 1, False), Round(2, 2, False), Round(3, 3, False), Round(3, 3, True), Round(2, 2, True))
 
 
 def nesting(graph: Graph) -> int:

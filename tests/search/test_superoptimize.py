@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from cleave.graph import Graph
+from cleave.graph import Builder, Graph, Output
 from cleave.search import Alternative, SearchOptions, superoptimize
+from cleave.search.split import dependent_reductions, split_axis, splittable
+from cleave.search.verify import Verifier
 from tests.search.programs import (
+    Write,
     attention,
     centred_norm_linear,
     contractions,
@@ -143,12 +146,52 @@ def test_a_loss_over_classes_needs_no_maximum() -> None:
     best = superoptimize(cross_entropy()).alternatives[1].graph
     assert not any(best.ops[i].attr[0] == "max" for i in ops_of(best, "reduce"))
     assert (phases(best), len(ops_of(best, "exp")), len(ops_of(best, "log"))) == (2, 1, 1)
+    assert len(ops_of(best, "contract")) == 1, "the sum over classes was not a contraction, and stays in f32"
     rows = superoptimize(log_probabilities()).alternatives[1].graph
     assert not any(rows.ops[i].attr[0] == "max" for i in ops_of(rows, "reduce"))
-    assert result(rows).kind == "sub"
+    assert len(ops_of(rows, "exp")) == len(ops_of(rows, "log")) == 1
 
 
 def test_norms_of_queries_and_keys_move_behind_their_product() -> None:
     """The product q k is taken first and scaled by both roots after it, so the sums over d are one phase."""
     alternatives = superoptimize(normed_attention()).alternatives
     assert rank(alternatives, lambda graph: scaled_behind(graph, "d") and phases(graph) == 2) <= 3
+
+
+def test_an_axis_that_all_outputs_reduce_over_is_split() -> None:
+    """Keys in chunks: contraction and sum over a chunk, then both over chunks, then the division, in one pass."""
+    found = superoptimize(attention(safe=True, causal=True)).alternatives
+    (split,) = [entry.graph for entry in found if entry.name == "1 split n"]
+    assert split.axis("ni").chunk_of == ("n", "s")
+    assert dependent_reductions(split, "ni") == dependent_reductions(split, "s") == 1
+    last = result(split)
+    above, below = (split.ops[arg] for arg in last.args)
+    assert last.kind == "div"
+    assert above.attr == below.attr == ("sum", ("s",))
+    assert split.ops[above.args[0]].kind == "contract"
+    assert {split.ops[i].axes for i in ops_of(split, "select")} == {("m", "s", "ni")}
+
+
+def test_what_is_split_follows_from_dependences() -> None:
+    """An output that keeps the axis, or does not reduce over it, forbids the split."""
+    assert splittable(attention()) == ("n", "d")
+    assert splittable(norm_linear()) == ("k",)
+    assert splittable(log_probabilities()) == ("k",)
+    w = Write({"m": "m", "k": "k"}, {"x": "m k", "y": "m"})
+    assert splittable(w.done(w.sum("k", w.args[0]), w.args[1])) == ()
+
+
+def test_a_chunk_count_need_not_divide() -> None:
+    """A mean of the means of chunks is not the mean: the last chunk may be short."""
+    w = Write({"m": "m", "k": "k"}, {"x": "m k"})
+    whole = w.done(w.mean("k", w.args[0]))
+    split = split_axis(whole, "k")
+    assert Verifier(whole, 0).problem(split) is None
+    inner, outer = ops_of(split, "reduce")
+    builder = Builder("f", split.symbols, split.axes, split.inputs)
+    leaf = builder.add("split", 0, attr=("k", "s", "ki"))
+    partial = builder.add("reduce", leaf, attr=split.ops[inner].attr, dtype="f32")
+    mean = builder.add("div", partial, builder.add("size", attr=("ki",)), dtype="f32")
+    total = builder.add("reduce", mean, attr=split.ops[outer].attr, dtype="f32")
+    means = builder.add("div", total, builder.add("size", attr=("s",)), dtype="f32")
+    assert Verifier(whole, 0).problem(builder.finish([Output(means, "m", "f16")])) is not None

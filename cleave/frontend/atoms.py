@@ -15,7 +15,11 @@ from .sizes import Size, equal, quotient
 
 
 class Atom:
-    """A piece of a dimension. Compared by identity; what it stands for now is found through `Atoms`."""
+    """
+    A piece of a dimension. Compared by identity; what it stands for now is found through `Atoms`.
+
+    `hint` is for naming: a letter, or the role in a product (batch, row, column, sum).
+    """
 
     __slots__ = ("apart", "extent", "hint", "kids", "number", "parent")
 
@@ -85,7 +89,8 @@ class Atoms:
     def split(self, atom: Atom, outer: Size, inner: Size) -> tuple[Atom, Atom]:
         """Splits a leaf everywhere. The kids are apart from each other and from all that the atom was apart from."""
         assert atom.kids is None and atom.parent is None, "only a leaf can be split"
-        kids = (self.fresh(outer, atom.hint), self.fresh(inner))
+        role = atom.hint if len(atom.hint) > 1 else ""
+        kids = (self.fresh(outer, atom.hint), self.fresh(inner, role))
         for other in self.leaves(tuple(atom.apart)):
             for kid in kids:
                 self._mark(kid, other)

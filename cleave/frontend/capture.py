@@ -59,6 +59,15 @@ class _State:
     values: dict[Any, Any] = field(default_factory=dict[Any, Any])
     tensors: dict[str, _Tensor] = field(default_factory=dict[str, _Tensor])
     constants: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    equal: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    def size(self, found: Any) -> Size:
+        """The size of a traced dimension, in which symbols that the program names alike are one. Raises: CleaveError."""
+        try:
+            size = from_torch(found)
+        except ValueError as error:
+            self.cx.fail(str(error), "compute sizes by + - * // % only")
+        return size if isinstance(size, int) or not self.equal else simplified(size.subs(self.equal, simultaneous=True))
 
 
 def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = None, weights: Iterable[int | str] = ()) -> Captured:
@@ -71,6 +80,7 @@ def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = 
     """
     traced = trace(function, example_inputs, dynamic_shapes)
     state = _State(traced)
+    _identify(state)
     marked = _marked(traced, weights)
     _placeholders(state, marked)
     results: list[Any] = []
@@ -96,6 +106,21 @@ def _marked(traced: Traced, weights: Iterable[int | str]) -> set[int]:
     return out
 
 
+def _identify(state: _State) -> None:
+    """Finds the symbols that the program gives one name: they are declared to be equal."""
+    first: dict[str, Any] = {}
+    user = [spec.arg.name for spec in state.traced.program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    nodes = {node.name: node for node in state.traced.program.graph.nodes if node.op == "placeholder"}
+    for position, name in zip(state.traced.tensors, user, strict=True):
+        for dim, declared in state.traced.leaves[position].dynamic.items():
+            size = from_torch(nodes[name].meta["val"].shape[dim])
+            if isinstance(size, int) or not size.is_Symbol or not dim_name(declared):
+                continue
+            kept = first.setdefault(dim_name(declared), size)
+            if kept is not size:
+                state.equal[size] = kept
+
+
 def _placeholders(state: _State, marked: set[int]) -> None:
     """An input node for each tensor that the program reads; constants of one element become numbers."""
     traced = state.traced
@@ -108,7 +133,7 @@ def _placeholders(state: _State, marked: set[int]) -> None:
             tensor = _described(state, node, Source("argument", position), traced.leaves[position].name, position in marked)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             target = str(spec.target)
-            tensor = _described(state, node, Source("state", target), target.removeprefix(traced.strip), True)
+            tensor = _described(state, node, Source("state", target), target.removeprefix("owner."), True)
         elif spec.kind == InputKind.CONSTANT_TENSOR:
             constant = traced.program.constants[spec.target]
             if constant.numel() == 1:
@@ -131,7 +156,7 @@ def _described(state: _State, node: Any, source: Source, name: str, weight: bool
     cx = state.cx
     fake = node.meta["val"]
     cx.place, cx.op = "", f"argument '{name}'"
-    shape = tuple(from_torch(size) for size in fake.shape)
+    shape = tuple(state.size(size) for size in fake.shape)
     name = unique(identifier(name, "arg"), [other.name for other in state.tensors.values()])
     key = f"{source.kind}:{source.key}"
     state.tensors[key] = _Tensor(source, name, fake.dtype, shape, weight)
@@ -149,7 +174,7 @@ def _lowered(state: _State, node: Any) -> Any:
     cx.op = _name(node.target)
     found = node.meta.get("val")
     if isinstance(found, int | torch.SymInt) and not isinstance(found, bool):
-        return _size(cx, found)
+        return state.size(found)
     if cx.op in _CHECKS:
         return None
     args = [_argument(state, arg) for arg in node.args]
@@ -163,7 +188,7 @@ def _lowered(state: _State, node: Any) -> Any:
         return _number(cx, args)
     if not hasattr(node.target, "_schema"):
         cx.fail("this operator is not supported", "compute it outside of the compiled function")
-    result = _result(cx, found)
+    result = _result(state, found)
     out = lower(cx, node.target, args, kwargs, result)
     for value, one in zip(out if isinstance(out, tuple) else (out,), result.many or (result,), strict=True):
         if value is not None:
@@ -185,20 +210,13 @@ def _argument(state: _State, arg: Any) -> Any:
     return state.values[arg] if isinstance(arg, torch.fx.Node) else arg
 
 
-def _size(cx: Lowering, found: Any) -> Size:
-    try:
-        return from_torch(found)
-    except ValueError as error:
-        cx.fail(str(error), "compute sizes by + - * // % only")
-
-
-def _result(cx: Lowering, found: Any) -> Result:
+def _result(state: _State, found: Any) -> Result:
     if isinstance(found, list | tuple):
-        many = tuple(_result(cx, one) for one in cast(Sequence[Any], found))
+        many = tuple(_result(state, one) for one in cast(Sequence[Any], found))
         return Result((), torch.float32, many)
     if not isinstance(found, torch.Tensor):
-        cx.fail("this operator does not give a tensor", "compute it outside of the compiled function")
-    return Result(tuple(_size(cx, size) for size in found.shape), found.dtype)
+        state.cx.fail("this operator does not give a tensor", "compute it outside of the compiled function")
+    return Result(tuple(state.size(size) for size in found.shape), found.dtype)
 
 
 def _number(cx: Lowering, args: Sequence[Any]) -> Value:

@@ -60,7 +60,6 @@ class Traced:
     in_spec: Any
     out_spec: Any
     outputs: tuple[int | tuple[Any], ...]
-    strip: str
 
 
 def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> Traced:
@@ -71,7 +70,8 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     parameters = _parameters(function, len(args))
     leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
-    call = _Call(function, leaves, in_spec)
+    structure = _Structure()
+    call = _Call(function, leaves, in_spec, structure)
     shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)
     examples = tuple(_roomy(leaves[at]) for at in tensors)
     with _quiet(), fx_config.patch(backed_size_oblivious=True), torch.no_grad():
@@ -85,7 +85,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         except Exception as error:
             raise _located(error) from error
     name = identifier(getattr(function, "__name__", type(function).__name__), "graph")
-    return Traced(program, name, tuple(leaves), tensors, parameters, in_spec, call.out_spec, tuple(call.outputs), call.strip)
+    return Traced(program, name, tuple(leaves), tensors, parameters, in_spec, structure.spec, tuple(structure.outputs))
 
 
 def place_of(node: Any) -> str:
@@ -176,39 +176,49 @@ def _is_user(filename: str) -> bool:
     return not filename.startswith("<") and not filename.startswith(_LIBRARIES) and os.sep + "contextlib.py" not in filename
 
 
-class _Call(torch.nn.Module):
-    """The function as a module over its tensor arguments, which records the structure of its result."""
+@dataclass
+class _Structure:
+    """The structure of a result: how to put it together, and where each flat result is."""
 
-    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any) -> None:
+    spec: Any = None
+    outputs: list[int | tuple[Any]] = field(default_factory=list["int | tuple[Any]"])
+
+
+class _Call(torch.nn.Module):
+    """The function as a module over its tensor arguments. Calling it describes its result in `structure`."""
+
+    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any, structure: _Structure) -> None:
         super().__init__()
         owner = getattr(function, "__self__", None)
-        self.strip = "owner."
         self.owner = function if isinstance(function, torch.nn.Module) else owner if isinstance(owner, torch.nn.Module) else None
-        self.function: Callable[[], Any] = lambda: function
-        self.leaves = tuple(leaves)
-        self.in_spec = spec
-        self.out_spec: Any = None
-        self.outputs: list[int | tuple[Any]] = []
+
+        # Held by a closure: torch.export puts attributes of modules back to what they were before the call.
+        def call(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+            given = iter(tensors)
+            flat = [next(given) if isinstance(leaf.value, torch.Tensor) else leaf.value for leaf in leaves]
+            return _flat_results(function(*pytree.tree_unflatten(flat, spec)), structure)
+
+        self.call: Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]] = call
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Calls the function with the tensors put among the fixed arguments."""
-        given = iter(tensors)
-        flat = [next(given) if isinstance(leaf.value, torch.Tensor) else leaf.value for leaf in self.leaves]
-        args = pytree.tree_unflatten(flat, self.in_spec)
         with _Places(), fx_traceback.preserve_node_meta():
-            result = self.function()(*args)
-        results, self.out_spec = pytree.tree_flatten(result)
-        self.outputs.clear()
-        out: list[torch.Tensor] = []
-        for one in results:
-            if isinstance(one, torch.Tensor):
-                self.outputs.append(len(out))
-                out.append(one)
-            elif isinstance(one, bool | int | float | str | None):
-                self.outputs.append((one,))
-            else:
-                raise TypeError(f"a result of type {type(one).__name__} is not supported")
-        return tuple(out)
+            return self.call(tensors)
+
+
+def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...]:
+    results, structure.spec = pytree.tree_flatten(result)
+    structure.outputs.clear()
+    out: list[torch.Tensor] = []
+    for one in results:
+        if isinstance(one, torch.Tensor):
+            structure.outputs.append(len(out))
+            out.append(one)
+        elif one is None or isinstance(one, bool | int | float | str):
+            structure.outputs.append((one,))
+        else:
+            raise TypeError(f"a result of type {type(one).__name__} is not supported")
+    return tuple(out)
 
 
 def _parameters(function: Any, count: int) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
-from .chunks import aligned
+from .chunks import aligned, split_symbols
 from .cost import BYTES, START, Cost, Measure, estimate
 from .nodes import EntangledError, UnschedulableError
 from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
@@ -22,6 +23,9 @@ from .roles import Plan
 from .sizes import Sizes
 from .statements import InfeasibleError
 from .targets import Target
+
+CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
+SHORTEST_CHUNK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,37 +237,70 @@ def schedule(
     best: Candidate | None = None
     failure: CleaveError | None = None
     notes: list[str] = []
+    plain = any(not _free_counts(graph, sizes) for graph in graphs)
     for number, graph in enumerate(graphs[: chosen.alternatives]):
-        try:
-            found = _candidate(graph, sizes, dynamic, target, chosen)
-        except CleaveError as error:
-            failure = failure or error
-            notes.append(f"alternative {number}: {error}")
-            continue
-        kernels = len(found.choices)
-        notes.append(f"alternative {number}: {found.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
-        if best is None or found.seconds < best.seconds:
-            best = found
+        counts: list[dict[str, int]] = [{}]
+        if _free_counts(graph, sizes):
+            counts = _chunk_counts(graph, sizes, target, plain)
+            if not counts:
+                notes.append(f"alternative {number}: not split, there are enough programs without")
+        for count in counts:
+            said = "".join(f", {name} = {value}" for name, value in count.items())
+            try:
+                found = _candidate(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
+            except CleaveError as error:
+                failure = failure or error
+                notes.append(f"alternative {number}{said}: {error}")
+                break
+            kernels = len(found.choices)
+            notes.append(f"alternative {number}{said}: {found.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
+            if best is None or found.seconds < best.seconds:
+                best = found
     if best is None:
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
     return assemble(best, notes)
 
 
+def _free_counts(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The numbers of chunks that are the scheduler's to choose."""
+    return tuple(name for name in split_symbols(graph) if name not in sizes)
+
+
+def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, optional: bool) -> list[dict[str, int]]:
+    """
+    Numbers of chunks to try: those that bring the number of programs near what fills the machine.
+
+    None where the results alone make enough programs and the split is `optional`.
+    """
+    free = _free_counts(graph, sizes)
+    values = {**dict.fromkeys(free, 2), **sizes}
+    extents = graph.sizes(values)
+    outputs = {axis for entry in graph.outputs for axis in graph.ops[entry.value].axes}
+    elements = prod(max(1, extents[axis]) for axis in graph.ordered(outputs))
+    programs = max(1, elements // (64 * 64))
+    if programs >= target.multiprocessors and optional:
+        return []
+    whole = {entry.chunk_of[0] for entry in graph.axes if entry.chunk_of is not None and entry.extent.symbols}
+    longest = max((extents[axis] for axis in graph.ordered(whole)), default=1)
+    wanted = [count for count in CHUNK_COUNTS if count * SHORTEST_CHUNK <= longest and count * programs <= 8 * target.multiprocessors]
+    return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
+
+
 def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions) -> Candidate:
     place = next((entry for entry in graph.places if entry), "")
     try:
         bound = Sizes(graph, sizes, dynamic)
-        degrees = degrees_of(graph)
+        source = source_of(aligned(graph, degrees_of(graph)), bound)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
     except ValueError as error:
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
-        found = Scheduler(source_of(aligned(graph, degrees), bound), target, options).best()
+        found = Scheduler(source, target, options).best()
     except UnschedulableError as error:
-        where = graph.places[error.op] if graph.places else place
-        raise CleaveError(where, error.why, op=graph.ops[error.op].kind) from error
+        at = source.graph.places[error.op] if source.graph.places else ""
+        raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error
     if found is None:
         raise CleaveError(place, "no plan fits the machine", "cut the graph or choose another target", op=graph.name)
     return found

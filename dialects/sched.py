@@ -97,7 +97,7 @@ from cleave.extents import Extent, extent
 from cleave.layouts import layout_axes
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-SCALAR_ARGUMENT = re.compile(r"size [A-Za-z_][A-Za-z0-9_]*\Z|stride \d+ [A-Za-z_][A-Za-z0-9_]*\Z")
+SCALAR_ARGUMENT = re.compile(r"(size [A-Za-z_][A-Za-z0-9_]*|stride \d+ [A-Za-z_][A-Za-z0-9_]* by [1-9]\d*|count \d+)\Z")
 _FLOAT_TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
@@ -1672,8 +1672,9 @@ class LaunchFuncOp(IRDLOperation):
     """
     Runs a lowered kernel, `tt.func @callee`: what `sched.launch` becomes under `convert-sched-to-tt`.
 
-    The function takes the addresses of the buffers and then `scalars`, each `size NAME` (an axis or a symbol) or
-    `stride POSITION AXIS` (of the buffer at that position). `grid` counts programs, fastest varying first.
+    `grid` counts programs along each of its dimensions, fastest varying first; the function numbers them all along x. It
+    takes the addresses of the buffers and then `scalars`, each `size NAME` (of an axis or a symbol), `stride POSITION AXIS by
+    DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid).
     """
 
     name = "sched.launch_func"
@@ -1737,9 +1738,11 @@ class LaunchFuncOp(IRDLOperation):
             _extent_of(count)
         for entry in names_of(self.scalars):
             if not SCALAR_ARGUMENT.match(entry):
-                raise VerifyException(f"'{entry}' is not a scalar argument; use 'size NAME' or 'stride POSITION AXIS'")
+                raise VerifyException(
+                    f"'{entry}' is not a scalar argument; use 'size NAME', 'stride POSITION AXIS by DIVISOR' or 'count POSITION'"
+                )
             if entry.startswith("stride"):
-                _, position, axis = entry.split()
+                _, position, axis, _, _ = entry.split()
                 if int(position) >= len(self.buffers):
                     raise VerifyException(f"'{entry}' names buffer {position} of {len(self.buffers)}")
                 if axis not in names_of(cast(BufferType, self.buffers[int(position)].type).axes):

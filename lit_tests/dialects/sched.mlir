@@ -59,11 +59,11 @@ sched.program @main sizes [m = m, n = 2 * half, k = 64, half = half] notes ["cho
 
 // A lowered host step names the arguments that its function takes after the addresses.
 sched.program @lowered sizes [m = m] (%a as in_1: !sched.buffer<[m : ?], f32> layout "m") -> (%b: !sched.buffer<[m : 1], f32> layout "m") {
-  sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m"] warps 1 stages 1
+  sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
 }
 // CHECK-LABEL: @lowered
 // CHECK-SAME:    (%a as in_1: !sched.buffer<[m : ?], f32> layout "m")
-// CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m"] warps 1 stages 1
+// CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
 
 // Elementwise operations broadcast by name; every one of them.
 sched.kernel @elementwise () warps 4 stages 3 {

@@ -303,4 +303,4 @@ sched.program @p sizes [] () -> () {
 sched.program @p sizes [] () -> () {
   sched.launch_func @k() grid [] scalars ["m"] warps 1 stages 1
 }
-// CHECK: sched.launch_func: 'm' is not a scalar argument; use 'size NAME' or 'stride POSITION AXIS'
+// CHECK: sched.launch_func: 'm' is not a scalar argument; use 'size NAME', 'stride POSITION AXIS by DIVISOR' or 'count POSITION'

@@ -1,0 +1,1 @@
+"""How named tiles become positional tensors: the parts of `convert-sched-to-tt`."""

@@ -1,0 +1,219 @@
+"""
+Elementwise functions of `sched` on `tt` tensors.
+
+Triton has exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, floor and abs, for f32 and f64; 16-bit operands are computed in
+f32 and rounded once. The others are made of these: sigmoid without overflow to NaN, tanh by its series near 0, where the
+quotient cancels, pow by exp2 and log2 with the sign of an odd power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
+from xdsl.dialects.builtin import AnyFloat, f32, i1
+from xdsl.ir import Operation
+
+from cleave.dialects import tt
+from cleave.errors import CleaveError
+from cleave.lowering.tensors import Blocks, Tensor, apply, cast, constant, constant_of, width
+
+_DIRECT: Mapping[str, Callable[..., Operation]] = {
+    "exp": math_dialect.ExpOp,
+    "exp2": math_dialect.Exp2Op,
+    "log": math_dialect.LogOp,
+    "log2": math_dialect.Log2Op,
+    "sqrt": math_dialect.SqrtOp,
+    "rsqrt": math_dialect.RsqrtOp,
+    "sin": math_dialect.SinOp,
+    "cos": math_dialect.CosOp,
+    "erf": math_dialect.ErfOp,
+    "floor": math_dialect.FloorOp,
+}
+
+_FLOAT_BINARY: Mapping[str, Callable[..., Operation]] = {
+    "add": arith.AddfOp,
+    "sub": arith.SubfOp,
+    "mul": arith.MulfOp,
+    "div": arith.DivfOp,
+    "max": arith.MaximumfOp,
+    "min": arith.MinimumfOp,
+}
+
+_INTEGER_BINARY: Mapping[str, Callable[..., Operation]] = {
+    "add": arith.AddiOp,
+    "sub": arith.SubiOp,
+    "mul": arith.MuliOp,
+    "max": arith.MaxSIOp,
+    "min": arith.MinSIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+}
+
+
+class Functions:
+    """Makes elementwise operations in the given bodies."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+
+    def number(self, value: float, like: Tensor) -> Tensor:
+        """A constant of the same type."""
+        return Tensor(constant(self.blocks, value, like.value.type), like.dims)
+
+    def unary(self, kind: str, x: Tensor) -> Tensor:
+        """`kind(x)`. Raises: CleaveError for a function Triton has no form of."""
+        element = x.element
+        if not isinstance(element, AnyFloat):
+            return self.integer_unary(kind, x)
+        match kind:
+            case "neg":
+                return apply(self.blocks, arith.NegfOp, x)
+            case "abs":
+                return apply(self.blocks, math_dialect.AbsFOp, x)
+            case "relu":
+                return self.binary("max", x, self.number(0.0, x))
+            case _:
+                pass
+        if width(element) == 16:
+            return cast(self.blocks, self.unary(kind, cast(self.blocks, x, f32)), element)
+        if kind in _DIRECT:
+            return apply(self.blocks, _DIRECT[kind], x)
+        one = self.number(1.0, x)
+        match kind:
+            case "sigmoid":
+                return self.binary("div", one, self.binary("add", one, self.unary("exp", self.unary("neg", x))))
+            case "silu":
+                return self.binary("div", x, self.binary("add", one, self.unary("exp", self.unary("neg", x))))
+            case "gelu":
+                scaled = self.unary("erf", self.binary("mul", x, self.number(math.sqrt(0.5), x)))
+                return self.binary("mul", self.binary("mul", self.number(0.5, x), x), self.binary("add", one, scaled))
+            case "gelu_tanh":
+                cubic = self.binary("mul", self.binary("mul", self.binary("mul", x, x), x), self.number(0.044715, x))
+                inner = self.binary("mul", self.binary("add", x, cubic), self.number(2 * math.sqrt(2 / math.pi), x))
+                return self.binary("mul", x, self.unary("sigmoid", inner))
+            case "tanh":
+                return self.tanh(x)
+            case _:
+                raise CleaveError(None, f"sched.{kind} has no Triton form")
+
+    def tanh(self, x: Tensor) -> Tensor:
+        """(1 - e) / (1 + e) with e = exp(-2 |x|), and below 1/4 the series up to x^11: each within 3 units in the last place of f32."""
+        one = self.number(1.0, x)
+        size = self.unary("abs", x)
+        e = self.unary("exp", self.binary("mul", size, self.number(-2.0, x)))
+        far = self.binary("div", self.binary("sub", one, e), self.binary("add", one, e))
+        far = self.select(self.compare("lt", x, self.number(0.0, x)), self.unary("neg", far), far)
+        square = self.binary("mul", x, x)
+        near = self.number(-1382 / 155925, x)
+        for coefficient in (62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0):
+            near = self.binary("add", self.binary("mul", near, square), self.number(coefficient, x))
+        return self.select(self.compare("lt", size, self.number(0.25, x)), self.binary("mul", near, x), far)
+
+    def integer_unary(self, kind: str, x: Tensor) -> Tensor:
+        """`kind(x)` on integers or booleans. Raises: CleaveError."""
+        match kind:
+            case "neg":
+                return self.binary("sub", self.number(0, x), x)
+            case "abs":
+                return apply(self.blocks, math_dialect.AbsIOp, x)
+            case "relu":
+                return self.binary("max", x, self.number(0, x))
+            case "not":
+                return apply(self.blocks, arith.XOrIOp, x, self.number(1 if x.element == i1 else -1, x))
+            case _:
+                raise CleaveError(None, f"sched.{kind} has no Triton form on integers; cast to f32 first")
+
+    def binary(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
+        """`kind(a, b)`, broadcasting by name. Raises: CleaveError."""
+        if isinstance(a.element, AnyFloat):
+            match kind:
+                case "floordiv":
+                    return self.unary("floor", self.binary("div", a, b))
+                case "mod":
+                    return self.binary("sub", a, self.binary("mul", self.binary("floordiv", a, b), b))
+                case "pow":
+                    return self.power(a, b)
+                case _:
+                    return apply(self.blocks, _FLOAT_BINARY[kind], a, b)
+        match kind:
+            case "floordiv" | "mod":
+                return self.divide(kind, a, b)
+            case _ if kind in _INTEGER_BINARY:
+                return apply(self.blocks, _INTEGER_BINARY[kind], a, b)
+            case _:
+                raise CleaveError(None, f"sched.{kind} has no Triton form on integers; cast to f32 first")
+
+    def index_binary(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
+        """`kind(a, b)` on indices, which are not negative: division truncates."""
+        left, right = constant_of(a.value), constant_of(b.value)
+        match kind:
+            case "floordiv" if right == 1:
+                return a
+            case "floordiv":
+                return apply(self.blocks, arith.DivSIOp, a, b)
+            case "mod":
+                return apply(self.blocks, arith.RemSIOp, a, b)
+            case "add" if left == 0 and set(a.dims) <= set(b.dims):
+                return b
+            case "add" | "sub" if right == 0 and set(b.dims) <= set(a.dims):
+                return a
+            case "mul" if right == 1 and set(b.dims) <= set(a.dims):
+                return a
+            case _:
+                return self.binary(kind, a, b)
+
+    def divide(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
+        """Floor division and remainder from the truncating ones of the hardware."""
+        quotient, remainder = apply(self.blocks, arith.DivSIOp, a, b), apply(self.blocks, arith.RemSIOp, a, b)
+        zero = self.number(0, remainder)
+        opposite = self.compare("lt", apply(self.blocks, arith.XOrIOp, remainder, b), zero)
+        low = self.binary("and", self.compare("ne", remainder, zero), opposite)
+        if kind == "floordiv":
+            return self.select(low, self.binary("sub", quotient, self.number(1, quotient)), quotient)
+        return self.select(low, self.binary("add", remainder, b), remainder)
+
+    def power(self, x: Tensor, y: Tensor) -> Tensor:
+        """
+        x^y: by multiplication, root or division for 2, 1, 0.5, -0.5 and -1, else exp2(y log2 |x|).
+
+        The sign is that of an odd power; where x < 0 and y is no integer the result is NaN.
+        """
+        if isinstance(x.element, AnyFloat) and width(x.element) == 16:
+            return cast(self.blocks, self.power(cast(self.blocks, x, f32), cast(self.blocks, y, f32)), x.element)
+        one = self.number(1.0, x)
+        match constant_of(y.value):
+            case 2.0:
+                return self.binary("mul", x, x)
+            case 1.0:
+                return x
+            case 0.5:
+                return self.unary("sqrt", x)
+            case -0.5:
+                return self.unary("rsqrt", x)
+            case -1.0:
+                return self.binary("div", one, x)
+            case _:
+                pass
+        size = self.unary("exp2", self.binary("mul", y, self.unary("log2", self.unary("abs", x))))
+        half = self.binary("mul", y, self.number(0.5, y))
+        odd = self.compare("ne", self.unary("floor", half), half)
+        negative = self.compare("lt", x, self.number(0.0, x))
+        signed = self.select(self.binary("and", negative, odd), self.unary("neg", size), size)
+        broken = self.binary("and", negative, self.compare("ne", self.unary("floor", y), y))
+        signed = self.select(broken, self.number(math.nan, signed), signed)
+        return self.select(self.compare("eq", y, self.number(0.0, y)), self.number(1.0, signed), signed)
+
+    def compare(self, predicate: str, a: Tensor, b: Tensor) -> Tensor:
+        """`a predicate b`."""
+        if isinstance(a.element, AnyFloat):
+            spelled = "une" if predicate == "ne" else f"o{predicate}"
+            return apply(self.blocks, lambda x, y: tt.CmpFOp(x, y, spelled), a, b, key=("cmpf", spelled))
+        spelled = predicate if predicate in ("eq", "ne") else f"{'u' if a.element == i1 else 's'}{predicate}"
+        return apply(self.blocks, lambda x, y: tt.CmpIOp(x, y, spelled), a, b, key=("cmpi", spelled))
+
+    def select(self, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        """`condition ? a : b`."""
+        return apply(self.blocks, tt.SelectOp, condition, a, b)

@@ -1,0 +1,246 @@
+"""
+Building `tt` operations on tensors whose dimensions have names.
+
+Helpers are pure, so equal ones are made once, in the outermost loop body where their operands exist: what does not depend
+on a loop lands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    f32,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from cleave.dialects import tt
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value and the names of its dimensions; a scalar has none."""
+
+    value: SSAValue
+    dims: tuple[str, ...] = ()
+
+    @property
+    def element(self) -> Attribute:
+        """The element type."""
+        return tt.element_of(self.value.type)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Size by dimension."""
+        return dict(zip(self.dims, tt.shape_of(self.value.type), strict=True))
+
+
+class Blocks:
+    """The bodies being built, outermost first, and where each value was made."""
+
+    def __init__(self, outer: Block) -> None:
+        self.stack = [outer]
+        self._depth: dict[SSAValue, int] = dict.fromkeys(outer.args, 0)
+        self._made: dict[tuple[object, ...], SSAValue] = {}
+
+    def enter(self, block: Block) -> None:
+        """Starts a loop body."""
+        self.stack.append(block)
+        for argument in block.args:
+            self._depth[argument] = len(self.stack) - 1
+
+    def leave(self) -> None:
+        """Ends the innermost loop body; what was made in it cannot be used again."""
+        depth = len(self.stack) - 1
+        self.stack.pop()
+        self._made = {key: value for key, value in self._made.items() if self._depth[value] < depth}
+
+    def depth(self, value: SSAValue) -> int:
+        """The nesting of the block that makes a value, 0 for the function's."""
+        return self._depth[value]
+
+    def add(self, op: Operation, depth: int | None = None) -> None:
+        """Appends an operation to a body, the innermost by default."""
+        at = len(self.stack) - 1 if depth is None else depth
+        self.stack[at].add_op(op)
+        for result in op.results:
+            self._depth[result] = at
+
+    def value(self, op: Operation, depth: int | None = None) -> SSAValue:
+        """Appends an operation and returns its first result."""
+        self.add(op, depth)
+        return op.results[0]
+
+    def pure(self, make: Callable[..., Operation], *args: SSAValue, key: object = None, hint: str = "") -> SSAValue:
+        """
+        The result of `make(*args)`, made once, as far out as its operands allow.
+
+        `key` is all that distinguishes calls besides `make` and `args`.
+        """
+        identity = (make, key, args) if key is None else (getattr(make, "__qualname__", ""), key, args)
+        if identity not in self._made:
+            op = make(*args)
+            self._made[identity] = self.value(op, max((self._depth[arg] for arg in args), default=0))
+            if hint:
+                op.results[0].name_hint = hint
+        return self._made[identity]
+
+
+def constant(blocks: Blocks, value: float, type_: Attribute) -> SSAValue:
+    """A number in every element of a type."""
+
+    def make() -> Operation:
+        element = tt.element_of(type_)
+        if isinstance(element, AnyFloat):
+            attr: FloatAttr | IntegerAttr = FloatAttr(float(value), element)
+        else:
+            assert isinstance(element, IntegerType)
+            attr = IntegerAttr(int(value), element)
+        if isinstance(type_, TensorType):
+            return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [attr.value.data]))
+        return arith.ConstantOp(attr)
+
+    return blocks.pure(make, key=("constant", repr(value), type_))
+
+
+def constant_of(value: SSAValue) -> float | int | None:
+    """The number that a constant holds in every element, None for what is not such a constant."""
+    if not isinstance(value.owner, arith.ConstantOp):
+        return None
+    attr = value.owner.value
+    if isinstance(attr, FloatAttr | IntegerAttr):
+        return attr.value.data
+    if isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat():
+        return attr.get_values()[0]
+    return None
+
+
+def expanded(blocks: Blocks, tensor: Tensor, dims: Sequence[str]) -> Tensor:
+    """The tensor with all the given dimensions in that order, of size 1 where it had none. Scalars stay scalars."""
+    if not tensor.dims:
+        return tensor
+    value = tensor.value
+    order = [tensor.dims.index(name) for name in dims if name in tensor.dims]
+    if order != sorted(order):
+        value = blocks.pure(lambda src: tt.TransOp(src, order), value, key=("trans", tuple(order)))
+    for position, name in enumerate(dims):
+        if name not in tensor.dims:
+            value = blocks.pure(lambda src, at=position: tt.ExpandDimsOp(src, at), value, key=("expand", position))
+    return Tensor(value, tuple(dims))
+
+
+def spread(blocks: Blocks, tensor: Tensor, sizes: dict[str, int]) -> Tensor:
+    """The tensor broadcast to exactly the given dimensions."""
+    shape = tuple(sizes.values())
+    out = expanded(blocks, tensor, tuple(sizes))
+    if not sizes or tt.shape_of(out.value.type) == shape:
+        return Tensor(out.value, tuple(sizes))
+    if out.dims:
+        return Tensor(blocks.pure(lambda src: tt.BroadcastOp(src, shape), out.value, key=("broadcast", shape)), tuple(sizes))
+    number = constant_of(out.value)
+    if number is not None:
+        return Tensor(constant(blocks, number, TensorType(out.element, shape)), tuple(sizes))
+    return Tensor(blocks.pure(lambda src: tt.SplatOp(src, shape), out.value, key=("splat", shape)), tuple(sizes))
+
+
+def union(*tensors: Tensor) -> dict[str, int]:
+    """The dimensions of the tensors with their sizes, in order of appearance."""
+    out: dict[str, int] = {}
+    for tensor in tensors:
+        for name, size in tensor.sizes.items():
+            out.setdefault(name, size)
+    return out
+
+
+def together(blocks: Blocks, *tensors: Tensor, sizes: dict[str, int] | None = None) -> list[Tensor]:
+    """The tensors broadcast to common dimensions."""
+    wanted = union(*tensors) if sizes is None else sizes
+    return [spread(blocks, tensor, wanted) for tensor in tensors]
+
+
+def apply(blocks: Blocks, make: Callable[..., Operation], *tensors: Tensor, key: object = None) -> Tensor:
+    """An elementwise operation on tensors broadcast together."""
+    operands = together(blocks, *tensors)
+    return Tensor(blocks.pure(make, *(operand.value for operand in operands), key=key), operands[0].dims)
+
+
+def width(element: Attribute) -> int:
+    """Bits of an element type."""
+    assert isinstance(element, FixedBitwidthType)
+    return element.bitwidth
+
+
+def cast(blocks: Blocks, tensor: Tensor, to: Attribute) -> Tensor:
+    """
+    The tensor in another element type: floats round to nearest even, float to integer truncates, i1 is 0 or 1.
+    """
+    source, value = tensor.element, tensor.value
+    if source == to:
+        return tensor
+    type_ = tt.like(value.type, to)
+    if isinstance(source, AnyFloat) and isinstance(to, AnyFloat):
+        if {width(source), width(to)} == {16}:
+            return cast(blocks, cast(blocks, tensor, f32), to)
+        kind = arith.ExtFOp if width(to) > width(source) else arith.TruncFOp
+        return Tensor(blocks.pure(lambda src: kind(src, type_), value, key=("cast", type_)), tensor.dims)
+    if isinstance(source, AnyFloat):
+        if to == i1:
+            zero = constant(blocks, 0.0, value.type)
+            return Tensor(blocks.pure(lambda a, b: tt.CmpFOp(a, b, "une"), value, zero, key="une"), tensor.dims)
+        return Tensor(blocks.pure(lambda src: arith.FPToSIOp(src, type_), value, key=("cast", type_)), tensor.dims)
+    if isinstance(to, AnyFloat):
+        convert = arith.UIToFPOp if source == i1 else arith.SIToFPOp
+        return Tensor(blocks.pure(lambda src: convert(src, type_), value, key=("cast", type_)), tensor.dims)
+    if to == i1:
+        zero = constant(blocks, 0, value.type)
+        return Tensor(blocks.pure(lambda a, b: tt.CmpIOp(a, b, "ne"), value, zero, key="ne"), tensor.dims)
+    number = constant_of(value)
+    if number is not None:
+        return Tensor(constant(blocks, number, type_), tensor.dims)
+    resize = tt.ExtUIOp if source == i1 else tt.ExtSIOp if width(to) > width(source) else tt.TruncIOp
+    return Tensor(blocks.pure(lambda src: resize(src, to), value, key=("cast", to)), tensor.dims)
+
+
+def add(blocks: Blocks, a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The sum of two integers or tensors of them, in the wider type; None stands for 0."""
+    if a is None or b is None:
+        return a if b is None else b
+    if constant_of(a.value) == 0 and not a.dims:
+        return b
+    if constant_of(b.value) == 0 and not b.dims:
+        return a
+    wide = i64 if i64 in (a.element, b.element) else i32
+    return apply(blocks, arith.AddiOp, cast(blocks, a, wide), cast(blocks, b, wide))
+
+
+def multiply(blocks: Blocks, a: Tensor, factor: int | SSAValue) -> Tensor:
+    """A tensor of integers times a number or a scalar of the same type."""
+    if factor == 1:
+        return a
+    scalar = constant(blocks, factor, a.element) if isinstance(factor, int) else factor
+    known = constant_of(a.value)
+    if isinstance(factor, int) and known is not None:
+        return Tensor(constant(blocks, int(known) * factor, a.value.type), a.dims)
+    return apply(blocks, arith.MuliOp, a, Tensor(scalar))
+
+
+def annotate(value: SSAValue, dims: Sequence[str], note: str = "") -> None:
+    """Says on the operation that makes a value which dimensions it has, for readers."""
+    owner = value.owner
+    if isinstance(owner, Operation) and dims:
+        owner.attributes["dims"] = StringAttr(", ".join(dims))
+    if isinstance(owner, Operation) and note:
+        owner.attributes["note"] = StringAttr(note)

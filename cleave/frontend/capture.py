@@ -23,7 +23,7 @@ from .emit import Argument, Emitted, emit
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, quotient, simplified, to_extent
-from .tracing import Traced, dim_name, memory_of, place_of, trace
+from .tracing import Traced, argument_names, dim_name, memory_of, place_of, trace
 from .values import DTYPES, Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
@@ -258,7 +258,8 @@ def _finish(state: _State, results: Sequence[Any]) -> Captured:
                 continue
         if root.op == "placeholder" and not _copies(node):
             cx.place = cx.place or traced.name
-            cx.fail(f"returns a view of '{root.name}', whose memory the caller would share", "return a clone, or take the view outside")
+            owner = argument_names(traced.program, [traced.leaves[at].name for at in traced.tensors])[root.name]
+            cx.fail(f"returns a view of '{owner}', whose memory the caller would share", "return a clone, or take the view outside")
         if node not in made:
             made[node] = len(outputs)
             outputs.append(Value(value.dims, cx.narrow(value), value.dtype))

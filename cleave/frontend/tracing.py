@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.fx.experimental._config as fx_config
 import torch.fx.traceback as fx_traceback
+from torch.export.graph_signature import InputKind
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -78,7 +79,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
             if any(is_mutation(node) for node in program.graph.nodes):
-                refuse_input_mutation(program)
+                refuse_input_mutation(program, argument_names(program, [leaves[at].name for at in tensors]))
                 program = _functional(program)
         except CleaveError:
             raise
@@ -125,7 +126,17 @@ def memory_of(node: Any) -> Any:
         node = source
 
 
-def refuse_input_mutation(program: Any) -> None:
+def argument_names(program: Any, tensors: Sequence[str]) -> dict[str, str]:
+    """What the user calls each placeholder: an argument's name, or that of a parameter, buffer or constant."""
+    user = iter(tensors)
+    out: dict[str, str] = {}
+    for spec in program.graph_signature.input_specs:
+        own = next(user) if spec.kind == InputKind.USER_INPUT else str(spec.target or spec.arg.name)
+        out[spec.arg.name] = own.removeprefix("owner.")
+    return out
+
+
+def refuse_input_mutation(program: Any, names: Mapping[str, str]) -> None:
     """Raises: CleaveError for an operator that writes to an argument, parameter or buffer."""
     for node in program.graph.nodes:
         if not is_mutation(node):
@@ -137,7 +148,7 @@ def refuse_input_mutation(program: Any) -> None:
             if root.op == "placeholder":
                 raise CleaveError(
                     place_of(node) or None,
-                    f"writes to '{root.name}' in place, which ends the region that can be compiled",
+                    f"writes to '{names.get(root.name, root.name)}' in place, which ends the region that can be compiled",
                     "return the new value, or write to a clone",
                     op=str(node.target._schema.name).partition("::")[2],
                 )

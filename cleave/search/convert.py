@@ -146,7 +146,7 @@ class _Converter:
                 return e.sum(counted([(args[0], ONE), (args[1], -ONE)]))
             case "mul":
                 return e.product(counted([(args[0], ONE), (args[1], ONE)]))
-            case "div":
+            case "div" if not op.attr:
                 return e.product(counted([(args[0], ONE), (args[1], -ONE)]))
             case "sqrt":
                 return e.product({args[0]: HALF})

@@ -134,6 +134,8 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "or":
             both = space.scale(space.multiply(*args), Fraction(-1))
             return space.add(space.add(*args), both)
+        case "div" if op.attr:
+            return space.unknown(f"div {op.attr}", args)
         case "div" if args[0].infinite is not None:
             return _masked_product(graph, space, op, args[0], space.raise_to(args[1], Fraction(-1)), op.args[1])
         case "div":

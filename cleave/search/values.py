@@ -456,7 +456,7 @@ class Space:
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the bit is 1, else b."""
-        take = condition.residues[condition.highest] == 1
+        take = condition.residues[condition.highest] != 0
         infinite = None
         if a.infinite is not None or b.infinite is not None:
             no = np.zeros((1,) * (self.rank - 1), bool)

@@ -20,11 +20,13 @@ import numpy as np
 from ..graph import Axis, Graph
 from .convert import copies
 from .meaning import evaluate
+from .reals import Reals, close
 from .values import LONG_TOWER, SHORT_TOWER, Space, Value
 
 SAMPLES = 3
 MOST_DRAWS = 4096
-POINT_BUDGET = 1 << 16
+REAL_SAMPLES = 16
+ROOTS = ("sqrt", "rsqrt", "pow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def tower_for(graph: Graph) -> tuple[int, ...]:
     return SHORT_TOWER if nesting(graph) <= 2 else LONG_TOWER
 
 
-def points_of(axes: Sequence[Axis], round_: Round, sizes: Mapping[str, int] | None = None) -> dict[str, int]:
+def points_of(axes: Sequence[Axis], round_: Round) -> dict[str, int]:
     """How many points every axis has; an inner axis of a split has enough for its whole, the last chunk may be short."""
     chunked = {axis.chunk_of for axis in axes if axis.chunk_of is not None}
     outers = {outer for _, outer in chunked}
@@ -98,8 +100,15 @@ class Verifier:
         """
         None if the two agree, else what was found. The other program may declare more axes (those of splits).
 
-        A round in which every draw divides by zero decides nothing; at least one must decide.
+        A round in which every draw divides by zero decides nothing; at least one must decide. Where fields find a difference
+        and there are roots, whose squares they know up to a sign, float64 decides.
         """
+        found = self._problem_in_fields(other)
+        if found is not None and any(op.kind in ROOTS for graph in (self.graph, other) for op in graph.ops):
+            return self._problem_in_reals(other)
+        return found
+
+    def _problem_in_fields(self, other: Graph) -> str | None:
         decided = 0
         for number, round_ in enumerate(self.rounds):
             space, values = self._values(number, round_, other)
@@ -115,6 +124,27 @@ class Verifier:
                     return f"output {at} differs in round {number}"
             decided += 1
         return None if decided else "every draw divides by zero"
+
+    def _problem_in_reals(self, other: Graph) -> str | None:
+        """The same in float64, with tensors of both signs, or positive ones where those leave nothing to compare."""
+        for positive in (False, True):
+            decided = 0
+            for number, round_ in enumerate(self.rounds):
+                points = points_of(other.axes, round_)
+                symbols, shared = small_symbols(other, points), copies(other) | copies(self.graph)
+                space = Reals(other.axes, points, REAL_SAMPLES, self.seed * 64 + number + 1, shared, symbols, positive)
+                values = evaluate(self.graph, space)
+                good = ~space.spoiled
+                others = evaluate(other, space)
+                if bool((space.spoiled & good).any()):
+                    return f"it is not finite where the original is (float64, round {number})"
+                decided += int(good.any())
+                for at, (a, b) in enumerate(zip(self.graph.outputs, other.outputs, strict=True)):
+                    if not close(values[a.value], others[b.value], good):
+                        return f"output {at} differs in float64, round {number}"
+            if decided:
+                return None
+        return "every draw is not finite"
 
     def _values(self, number: int, round_: Round, other: Graph) -> tuple[Space, list[Value] | None]:
         key = (number, other.axes)

@@ -40,7 +40,7 @@ class SearchOptions:
     and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks.
     """
 
-    extra_ops: int = 12
+    extra_ops: int = 24
     cost_factor: float = 2.0
     phase_weight: float = 0.05
     classes: int = 4000
@@ -58,7 +58,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A program: its graph, symbolic FLOPs and bytes (sympy text), dependent reductions, and a name that says what it is."""
+    """A program: its graph, FLOPs and bytes as texts of extents, dependent reductions, and a name that says what it is."""
 
     graph: Graph
     flops: str

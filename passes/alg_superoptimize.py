@@ -1,0 +1,91 @@
+"""
+Search for other programs of the same value: a graph's body becomes `alg.alternatives`.
+
+    %w = alg.div %p, %z                      alg.alternatives
+    %o = alg.contract %w, %v over [n]   ->     "as written" { the body as it was }
+    alg.yield %o                               "1" { %a = alg.contract %p, %v over [n]   %o = alg.div %a, %z   alg.yield %o }
+                                               ...
+
+Equality: exact in the algebra, up to rounding and to the dtypes of intermediate results in floats; every alternative is
+verified in finite fields (`cleave.search.verify`). Region 0 is the program as written, the others follow with the most
+promising first, each with its FLOPs, bytes and number of dependent reductions. Comparisons take every value to be a number,
+so guards against NaN fold away.
+
+Left alone: graphs that have alternatives already. What cut a search short is said in remarks on standard error. The search
+is deterministic unless the option `seconds` cuts it.
+
+Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fields (`cleave.search`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from cleave.bridge.alg import Alternative, alternatives_op, graph_of
+from cleave.dialects.alg import AlternativesOp, GraphOp
+from cleave.errors import CleaveError, place_of
+from cleave.search import SearchOptions, superoptimize
+
+
+@dataclass(frozen=True)
+class AlgSuperoptimizePass(ModulePass):
+    """Add equivalent programs, found by search, to each graph."""
+
+    name = "alg-superoptimize"
+
+    alternatives: int = 12
+    """Most alternatives beside the program as written and those with an axis split."""
+
+    extra_ops: int = 24
+    """An alternative may have so many operations more than the program as written."""
+
+    cost_factor: float = 2.0
+    """An alternative may cost so many times what the program as written costs."""
+
+    classes: int = 4000
+    """Most values the search looks at."""
+
+    seconds: float = 60.0
+    """Most seconds each stage of the search may take; what was found by then is kept."""
+
+    seed: int = 0
+    """Seed of the random tensors that tell values apart."""
+
+    split: bool = True
+    """Add programs in which an axis that every result reduces over is split into chunks."""
+
+    hoist: bool = False
+    """Count work on weights alone as done once, at load time."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        options = self._options(op)
+        for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
+            if not isinstance(graph.body.block.last_op, AlternativesOp):
+                _superoptimize(graph, options)
+
+    def _options(self, op: ModuleOp) -> SearchOptions:
+        for name, least in (("alternatives", 0), ("extra_ops", 0), ("cost_factor", 1), ("classes", 1), ("seconds", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise CleaveError(op, f"{self.name}: option {name} is {value:g}", f"give at least {least}")
+        return SearchOptions(
+            alternatives=self.alternatives, extra_ops=self.extra_ops, cost_factor=self.cost_factor, classes=self.classes,
+            seconds=self.seconds, seed=self.seed, split=self.split, hoist=self.hoist,
+        )  # fmt: skip
+
+
+def _superoptimize(op: GraphOp, options: SearchOptions) -> None:
+    result = superoptimize(graph_of(op), options)
+    for cap in result.caps:
+        print(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {cap}", file=sys.stderr)
+    found = [Alternative(entry.name, entry.graph, entry.flops, entry.bytes, entry.phases) for entry in result.alternatives]
+    made = alternatives_op(found)
+    made.location = op.location
+    made.attributes |= op.attributes
+    Rewriter.replace_op(op, made)

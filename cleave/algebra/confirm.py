@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..graph import Graph
-from ..reference import Call, evaluate
+from ..reference import Call
 from ..reference.dtypes import Array
-from .probes import probe_graph, random_inputs
+from .probes import Probe, probe_graph, random_inputs, results
 
 _MOST_ELEMENTS = 1 << 22
 _TOLERANCE = 1e-7
@@ -31,26 +29,19 @@ def independence_error(original: Graph, shifted: Graph) -> str:
     rng = np.random.default_rng(20261)
     inputs = random_inputs(probe, rng)
     try:
-        expected = _evaluated(probe.graph, inputs, probe.symbols, None)
+        expected = results(probe, inputs, np.float64)
     except (ValueError, KeyError, ZeroDivisionError):
         return ""
-    candidate = replace(shifted, axes=probe.graph.axes)
+
+    def moved(call: Call, maxima: Array) -> Array:
+        return rng.uniform(-8, 8, maxima.shape)
+
+    candidate = Probe(replace(shifted, axes=probe.graph.axes), probe.symbols)
     for _ in range(2):
-        found = _evaluated(candidate, inputs, probe.symbols, rng)
+        found = results(candidate, inputs, np.float64, shift=moved)
         for index, (value, wanted) in enumerate(zip(found, expected, strict=True)):
-            if value.shape != wanted.shape:
-                return f"result {index} has shape {value.shape} with shifts and {wanted.shape} without"
             sound = np.isfinite(wanted)
             room = _TOLERANCE * (np.abs(wanted) + 1e-2 * np.max(np.abs(wanted), where=sound, initial=1))
             if not np.all(np.abs(value[sound] - wanted[sound]) <= room[sound]):
                 return f"result {index} depends on a shift"
     return ""
-
-
-def _evaluated(graph: Graph, inputs: list[Array], symbols: Mapping[str, int], rng: np.random.Generator | None) -> list[Any]:
-    def moved(call: Call, maxima: Array) -> Array:
-        assert rng is not None
-        return rng.uniform(-8, 8, maxima.shape)
-
-    hook = None if rng is None else moved
-    return [np.asarray(value, dtype=np.float64) for value in evaluate(graph, inputs, symbols, shift=hook)]

@@ -12,10 +12,14 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..extents import extent
 from ..graph import Axis, Graph
+from ..layouts import layout_axes
+from ..reference import Named, evaluate
 from ..reference.dtypes import Array
+from ..reference.meaning import Shift
 from .rules import constant_of, names
 
 SMALL = (3, 2, 5, 4)
@@ -121,6 +125,20 @@ def random_inputs(probe: Probe, rng: np.random.Generator, scale: float = 2.0) ->
             out.append(rng.integers(0, max(1, min(tables, default=4)), shape))
         else:
             out.append(rng.normal(size=shape) * scale)
+    return out
+
+
+def results(
+    probe: Probe, inputs: Sequence[Array], dtype: DTypeLike, *, respect_dtypes: bool = False, shift: Shift | None = None
+) -> list[Array]:
+    """The results of a probe, each over all axes of its layout in declared order, in float64. Raises: ValueError as `evaluate`."""
+    graph = probe.graph
+    values = evaluate(graph, inputs, probe.symbols, dtype, respect_dtypes=respect_dtypes, shift=shift)
+    sizes = graph.sizes(probe.symbols)
+    out: list[Array] = []
+    for value, output in zip(values, graph.outputs, strict=True):
+        axes = graph.ordered(layout_axes(output.layout))
+        out.append(Named(graph.ops[output.value].axes, value).full(axes, sizes).astype(np.float64))
     return out
 
 

@@ -51,8 +51,8 @@ class Program:
         keep = self("compare", self("iota", attr=(column,)), self("iota", attr=(row,)), attr=("le",))
         return self("select", keep, value, self.number(fill))
 
-    def graph(self, *values: int) -> Graph:
-        return self.builder.finish([Output(value, " ".join(self.builder.ops[value].axes), "f32") for value in values])
+    def graph(self, *values: int, layout: str = "") -> Graph:
+        return self.builder.finish([Output(value, layout or " ".join(self.builder.ops[value].axes), "f32") for value in values])
 
 
 def run(graph: Graph, *inputs: Any, symbols: Mapping[str, int] | None = None, dtype: Any = np.float64) -> Array:

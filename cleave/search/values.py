@@ -436,7 +436,7 @@ class Space:
                     np.take(a.residues, [i], place),
                     a.lowest,
                     a.highest,
-                    None if a.infinite is None else np.take(a.infinite, [i], place - 1),
+                    None if a.infinite is None else np.take(a.infinite, [min(i, a.infinite.shape[place - 1] - 1)], place - 1),
                 )
                 for i in range(a.residues.shape[place])
             ]

@@ -8,6 +8,7 @@ MLIR), or as a string. The directives at the end are for declarative formats.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -34,6 +35,8 @@ RESERVED = ("floordiv", "mod", "min", "max", "ceildiv")
 """What a symbol cannot be called, as extents use these words."""
 
 Literal = float | int | bool
+_PARENTHESISED = re.compile(r"\((\w+)\)")
+_ONE_OPERATION = re.compile(r"\(\w+ (//|%) \w+\)")
 _FLOAT_BITS = {"f16": ("e", "H"), "bf16": ("f", "I"), "f32": ("f", "I"), "f64": ("d", "Q")}
 
 
@@ -76,8 +79,11 @@ def print_extent(printer: Printer, value: Extent) -> None:
 
 
 def extent_text(value: Extent) -> str:
-    """The text of an extent in IR."""
-    return value.text.replace("//", "floordiv").replace("%", "mod")
+    """The text of an extent in IR, without the parentheses it can do without."""
+    text = _PARENTHESISED.sub(r"\1", value.text)
+    if _ONE_OPERATION.fullmatch(text):
+        text = text[1:-1]
+    return text.replace("//", "floordiv").replace("%", "mod")
 
 
 def _sum(parser: AttrParser) -> str:

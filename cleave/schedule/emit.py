@@ -37,11 +37,10 @@ class Emitter(Indices):
 
     def value(self, node: Node, scope: Scope) -> Value:
         """The tile of a node in its own type, computed at its home."""
-        for candidate in scope.chain():
-            found = candidate.memo.get(node)
-            if found is not None:
-                return found
         home = self.home(node, scope)
+        found = home.memo.get(node)
+        if found is not None:
+            return found
         out = self._compute(node, home)
         return home.memo.setdefault(node, out)
 

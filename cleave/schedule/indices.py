@@ -90,13 +90,12 @@ class Indices(Statements, ABC):
         """The index tile or scalar of an index expression."""
         wanted = {self.dim_of[axis].name for axis in index.axes}
         chain = scope.chain()
-        for candidate in chain:
-            found = candidate.memo.get(index)
-            if found is not None:
-                return found
         home = next((candidate for candidate in chain if candidate.dim is not None and candidate.dim.name in wanted), self.root)
         if index.kind == "data" and index.node is not None:
             home = self.home(index.node, scope)
+        found = home.memo.get(index)
+        if found is not None:
+            return found
         out = self._index(index, home)
         home.memo[index] = out
         return out

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from .buffers import fresh
 from .nodes import REDUCING, Node
 from .problem import Problem
 from .roles import Dim, Plan, Role, power_of_two
@@ -41,13 +42,20 @@ def plans(problem: Problem, limit: int) -> Iterator[Plan]:
 def _plans(problem: Problem) -> Iterator[Plan]:
     for slots in _structures(problem):
         order = _layout(problem, slots)
+        names = _names(problem, slots)
         for choice in itertools.product(*(slot.choices for slot in slots)):
-            dims = [Dim("_".join(slot.axes), slot.axes, role, tile) for slot, (role, tile) in zip(slots, choice, strict=True)]
+            dims = [Dim(name, slot.axes, role, tile) for name, slot, (role, tile) in zip(names, slots, choice, strict=True)]
             if not _reducible(problem, dims) or _too_large(problem, dims):
                 continue
             ordered = tuple(dims[place] for place in order)
             raster = _raster(problem, ordered)
             yield Plan(ordered, raster)
+
+
+def _names(problem: Problem, slots: Sequence[Slot]) -> list[str]:
+    """A name for every dimension: its axis, or its axes joined where no other axis is called that."""
+    taken = {axis.name for axis in problem.graph.axes}
+    return [slot.axes[0] if len(slot.axes) == 1 else fresh("_".join(slot.axes), taken) for slot in slots]
 
 
 def contractions(problem: Problem) -> list[Node]:

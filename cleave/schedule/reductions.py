@@ -38,10 +38,13 @@ class KernelEmitter(Emitter):
         return home.memo[node]
 
     def level(self, shift: Node, scope: Scope) -> Value:
+        home = self.home(shift, scope)
         for candidate in scope.chain():
             found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
             if found is not None:
                 return found
+            if candidate is home:
+                break
         raw = self.raw_level(shift, scope)
         out = _guarded(self, shift, raw, raw.scope)
         raw.scope.memo["level", shift.id] = out
@@ -49,10 +52,9 @@ class KernelEmitter(Emitter):
 
     def raw_level(self, shift: Node, scope: Scope) -> Value:
         key = ("raw", shift.id)
-        for candidate in scope.chain():
-            if key in candidate.memo:
-                return candidate.memo[key]
         home = self.home(shift, scope)
+        if key in home.memo:
+            return home.memo[key]
         dim = self.loop_of(shift)
         if dim is None:
             home.memo[key] = _highest(self, shift, home)
@@ -284,7 +286,7 @@ def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], d
 def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
     """The reductions that share the loop of `wanted`, shifts first."""
     stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
-    known = {entry for scope in home.chain() for entry in scope.memo}
+    known = home.memo
     out: list[Node] = []
     for node in emitter.problem.nodes:
         if node.kind not in REDUCING or node in known or ("raw", node.id) in known or emitter.loops_in(node) != loops:

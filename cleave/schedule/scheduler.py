@@ -113,14 +113,14 @@ class Scheduler:
     def _improved(self, found: Candidate, candidates: Sequence[int], forced: Sequence[int]) -> Candidate | None:
         """The best partition with one cut more or less, if it beats the one given."""
         best: Candidate | None = None
-        limit = found.seconds
+        limit = 0.98 * found.seconds
         moves = [tuple(sorted({*found.cuts, cut})) for cut in candidates if cut not in found.cuts]
         moves += [tuple(other for other in found.cuts if other != cut) for cut in found.cuts if cut not in forced]
         for cuts in moves:
             if self.floor(cuts) >= limit:
                 continue
             option = self._safe(cuts)
-            if option is not None and option.seconds < limit * 0.98:
+            if option is not None and option.seconds < limit:
                 best, limit = option, option.seconds
         return best
 

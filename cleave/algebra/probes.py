@@ -23,7 +23,9 @@ from ..reference.meaning import Shift
 from .rules import constant_of, names
 
 SMALL = (3, 2, 5, 4)
+CHUNKS = 3
 _FEW = 16
+_COUNTING = ("reduce", "contract")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,15 @@ class Probe:
 
 
 def structured_axes(graph: Graph) -> tuple[str, ...]:
-    """The axes that are split, merged, sliced, padded, indexed or joined somewhere: their extents belong together."""
-    out: list[str] = [name for axis in graph.axes if axis.chunk_of for name in (axis.name, *axis.chunk_of)]
+    """The axes that are merged, sliced, padded, joined, or indexed beyond the first few elements: their extents belong together."""
+    out: list[str] = []
     for op in graph.ops:
         match op.kind, op.attr:
-            case "split", (axis, outer, inner):
-                out += (str(axis), str(outer), str(inner))
             case (("merge" | "concat"), (tuple(parts), new)):
                 out += (*names(parts), str(new))
             case (("slice" | "pad"), (axis, new, *_)):
                 out += (str(axis), str(new))
-            case (("index" | "gather"), (axis, *_)):
+            case "index", (axis, position) if position != extent(0):
                 out.append(str(axis))
             case _:
                 pass
@@ -63,7 +63,8 @@ def probe_graph(graph: Graph, sizes: Sequence[int] = SMALL, keep: Collection[str
     """
     The graph with extents taken in turn from `sizes`.
 
-    Axes of `keep` and `structured_axes` keep their extents, at symbols that are about the largest of `sizes`.
+    Axes of `keep` and `structured_axes` keep their extents, at symbols that are about the largest of `sizes`. A split makes
+    three chunks, the last of them short or empty.
     """
     same: dict[str, str] = {axis.name: axis.name for axis in graph.axes}
     for op in graph.ops:
@@ -82,27 +83,45 @@ def probe_graph(graph: Graph, sizes: Sequence[int] = SMALL, keep: Collection[str
         root = _root(same, axis.name)
         if root in fixed:
             axes.append(axis)
-            continue
-        size = chosen.setdefault(root, sizes[len(chosen) % len(sizes)])
-        axes.append(replace(axis, extent=extent(size)))
+        elif axis.chunk_of is None:
+            size = chosen.setdefault(root, sizes[len(chosen) % len(sizes)])
+            axes.append(replace(axis, extent=extent(size)))
+        else:
+            axes.append(axis)
     symbols = {symbol.name: symbol.multiple_of * -(-max(sizes) // symbol.multiple_of) for symbol in graph.symbols}
-    return Probe(replace(graph, axes=tuple(axes)), symbols)
+    return Probe(replace(graph, axes=chunked(axes, fixed)), symbols)
+
+
+def chunked(axes: Sequence[Axis], fixed: Collection[str] = ()) -> tuple[Axis, ...]:
+    """The axes, with three chunks for every split whose axes are not `fixed`."""
+    outer = {axis.chunk_of[1] for axis in axes if axis.chunk_of and not {axis.name, *axis.chunk_of} & set(fixed)}
+    known = {axis.name: replace(axis, extent=extent(CHUNKS)) if axis.name in outer else axis for axis in axes}
+    for axis in axes:
+        if axis.chunk_of and axis.chunk_of[1] in outer:
+            known[axis.name] = replace(axis, extent=extent(f"ceildiv({known[axis.chunk_of[0]].extent}, {CHUNKS})"))
+    return tuple(known[axis.name] for axis in axes)
 
 
 def counted_axes(graphs: Iterable[Graph]) -> tuple[str, ...]:
     """
     The axes of fixed extent whose number of elements may matter.
 
-    Those that a constant of the graphs speaks of (a multiple or a divisor of the extent, or 1 over one), and short ones.
+    Of those that are reduced over: the ones that a constant of the graphs speaks of (a multiple or a divisor of the extent, or 1
+    over one), and short ones.
     """
     graphs = tuple(graphs)
+    reduced = {axis for graph in graphs for op in graph.ops if op.kind in _COUNTING for axis in names(op.attr[-1])}
     constants = {abs(value) for graph in graphs for position in range(len(graph.ops)) if (value := constant_of(graph, position))}
     counts = {round(value) for constant in constants if np.isfinite(constant) for value in (constant, 1 / constant) if _is_count(value)}
     out: dict[str, None] = {}
     for graph in graphs:
         for axis in graph.axes:
             size = axis.extent.constant
-            if size is not None and (size < _FEW or any(size % count == 0 or count % size == 0 for count in counts)):
+            if (
+                size is not None
+                and axis.name in reduced
+                and (size < _FEW or any(size % count == 0 or count % size == 0 for count in counts))
+            ):
                 out[axis.name] = None
     return tuple(out)
 
@@ -115,7 +134,7 @@ def random_inputs(probe: Probe, rng: np.random.Generator, scale: float = 2.0) ->
     """Normal floats, booleans that are mostly true, and integers that every gather may use."""
     graph = probe.graph
     sizes = graph.sizes(probe.symbols)
-    tables = [sizes[str(op.attr[0])] for op in graph.ops if op.kind == "gather"]
+    tables = [sizes[str(op.attr[0])] for op in graph.ops if op.kind == "gather" and sizes[str(op.attr[0])]]
     out: list[Array] = []
     for entry in graph.inputs:
         shape = tuple(sizes[axis] for axis in entry.axes)

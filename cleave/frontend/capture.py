@@ -170,8 +170,10 @@ def _described(state: _State, node: Any, source: Source, name: str, weight: bool
 def _lowered(state: _State, node: Any) -> Any:
     """What a traced operator stands for: a value, a size, or a tuple of values."""
     cx = state.cx
-    cx.place = place_of(node)
+    cx.place = place_of(node) or cx.place or state.traced.place
     cx.op = _name(node.target)
+    if node.op == "get_attr":
+        return None
     found = node.meta.get("val")
     if isinstance(found, int | torch.SymInt) and not isinstance(found, bool):
         return state.size(found)
@@ -257,7 +259,7 @@ def _finish(state: _State, results: Sequence[Any]) -> Captured:
                 bound.append(("argument", int(source.key), None))
                 continue
         if root.op == "placeholder" and not _copies(node):
-            cx.place = cx.place or traced.name
+            cx.place = cx.place or traced.place
             owner = argument_names(traced.program, [traced.leaves[at].name for at in traced.tensors])[root.name]
             cx.fail(f"returns a view of '{owner}', whose memory the caller would share", "return a clone, or take the view outside")
         if node not in made:
@@ -301,7 +303,7 @@ def _symbol_names(state: _State) -> dict[str, str]:
                 continue
             name = state.traced.leaves[position].name
             found = f"dimension {dim} of '{name}' is declared dynamic, but the program fixes it to {size}"
-            raise CleaveError(None, found, "do not declare it dynamic, or compute without its value", op=state.traced.name)
+            raise CleaveError(state.traced.place or None, found, "do not declare it dynamic, or compute without its value", op=state.traced.name)
         if size.is_Symbol and dim_name(declared):
             names.setdefault(str(size), dim_name(declared))
         elif getattr(declared, "root", None) is not None and len(size.free_symbols) == 1:

@@ -64,6 +64,16 @@ def remainder(a: Size, b: Size) -> Size:
     return 0 if quotient(a, b) is not None else sympy.Mod(a, b)
 
 
+def smallest(a: Size, b: Size) -> Size:
+    """The lesser of two sizes."""
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(sympy.Min(a, b))
+
+
+def largest(a: Size, b: Size) -> Size:
+    """The greater of two sizes."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(sympy.Max(a, b))
+
+
 def _power(a: Size, b: Size) -> Size:
     if not isinstance(b, int) or b < 0:
         raise ValueError(f"size '{a}**{b}' is not made of + - * // % min max")
@@ -79,8 +89,8 @@ _FUNCTIONS: Mapping[str, Callable[[list[Size]], Size]] = {
     "CeilToInt": lambda args: args[0],
     "Mod": _folded(remainder),
     "PythonMod": _folded(remainder),
-    "Min": _folded(lambda a, b: sympy.Min(a, b)),
-    "Max": _folded(lambda a, b: sympy.Max(a, b)),
+    "Min": _folded(smallest),
+    "Max": _folded(largest),
 }
 
 
@@ -143,16 +153,16 @@ def to_extent(size: Size, names: Mapping[str, str]) -> Extent:
 def _printed(value: Any) -> str:
     if value.is_Integer or value.is_Symbol:
         return str(value) if not value.is_negative else f"(0 - {-value})"
-    parts = [_printed(arg) for arg in value.args]
+    if isinstance(value, sympy.floor):
+        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
+        return f"({_printed(numerator)} // {_printed(denominator)})"
+    parts = [] if value.is_Rational else [_printed(arg) for arg in value.args]
     if value.is_Add:
         return "(" + " + ".join(parts) + ")"
     if value.is_Mul:
         return _printed_product(value, parts)
     if value.is_Pow and value.exp.is_Integer and value.exp > 0:
         return "*".join([parts[0]] * int(value.exp))
-    if isinstance(value, sympy.floor):
-        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
-        return f"({_printed(numerator)} // {_printed(denominator)})"
     if isinstance(value, sympy.Mod):
         return f"({parts[0]} % {parts[1]})"
     if isinstance(value, sympy.Min | sympy.Max):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ from .naming import identifier, unique
 _LIBRARIES = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._dynamo")
 _PLACE = "cleave_place"
+_ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Traced:
 
     program: Any
     name: str
+    place: str
     leaves: tuple[Leaf, ...]
     tensors: tuple[int, ...]
     parameters: tuple[str, ...]
@@ -71,6 +75,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     parameters = _parameters(function, len(args))
     leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
+    place = _definition(function)
     structure = _Structure()
     call = _Call(function, leaves, in_spec, structure)
     shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)
@@ -84,9 +89,9 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         except CleaveError:
             raise
         except Exception as error:
-            raise _located(error) from error
+            raise _located(error, [leaves[at].name for at in tensors], place) from error
     name = identifier(getattr(function, "__name__", type(function).__name__), "graph")
-    return Traced(program, name, tuple(leaves), tensors, parameters, in_spec, structure.spec, tuple(structure.outputs))
+    return Traced(program, name, place, tuple(leaves), tensors, parameters, in_spec, structure.spec, tuple(structure.outputs))
 
 
 def place_of(node: Any) -> str:
@@ -157,7 +162,9 @@ def refuse_input_mutation(program: Any, names: Mapping[str, str]) -> None:
 def _functional(program: Any) -> Any:
     """The program with in-place operators replaced, user lines kept."""
     places = {node.name: node.meta.get("custom") for node in program.graph.nodes}
-    out = program.run_decompositions({})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch warns about its own copying of tree specifications
+        out = program.run_decompositions({})
     last: Any = None
     for node in out.graph.nodes:
         for source in node.meta.get("from_node", ()):
@@ -342,14 +349,23 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _located(error: Exception) -> CleaveError:
-    """An error of tracing in one line, at the innermost line of the user's code."""
-    place = ""
+def _definition(function: Any) -> str:
+    """Where a function, or a module's forward, begins."""
+    target = inspect.unwrap(type(function).forward if isinstance(function, torch.nn.Module) else function)
+    code = getattr(target, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+
+def _located(error: Exception, tensors: Sequence[str], place: str) -> CleaveError:
+    """An error of tracing in one line, at the innermost line of the user's code, else at `place`."""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if _is_user(frame.f_code.co_filename):
             place = f"{frame.f_code.co_filename}:{line}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = lines[0] if lines else type(error).__name__
-    return CleaveError(
-        place or None, f"tracing failed ({type(error).__name__}): {found}", "keep to operators on tensors of known rank", op="torch.export"
-    )
+    violated = next((line.lstrip("- ") for line in lines if line.startswith("- ") and "size()" in line), "")
+    if violated:
+        found = violated.partition(". If you")[0]
+    found = _ARGUMENT.sub(lambda match: f"dimension {match[2]} of '{tensors[int(match[1])]}'", found)
+    advice = "do not declare it dynamic" if violated else "only operators on tensors, with shapes known from the arguments, can be compiled"
+    return CleaveError(place or None, f"{type(error).__name__}: {found}", advice, op="torch.export")

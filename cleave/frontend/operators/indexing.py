@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..atoms import Dim
+from ..sizes import equal
 from ..values import Lowering, Value
-from ..views import wrapped
+from ..views import reshaped, wrapped
 from .elementwise import choose, compare
 from .reductions import reduced
 from .table import Result, lowers
@@ -52,14 +53,22 @@ def index(cx: Lowering, result: Result, self: Value, indices: Sequence[Value | N
     return gathered(cx, self, at, entry)
 
 
-@lowers("gather", "take_along_dim")
+@lowers("gather")
 def gather(cx: Lowering, result: Result, self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     """out[.., i, ..] = x[.., index[.., i, ..], ..], as a sum over the positions that match."""
     at = wrapped(dim, len(self.dims))
-    for one, other in ((a, b) for place, (a, b) in enumerate(zip(self.dims, index.dims, strict=True)) if place != at):
-        if cx.size(one) != cx.size(other):
+    for place, (one, other) in enumerate(zip(self.dims, index.dims, strict=True)):
+        if place != at and not equal(cx.size(one), cx.size(other)):
             cx.fail("sizes of the table and the index differ beside the gathered dimension", "slice the table first")
     return picked(cx, self, at, index)
+
+
+@lowers("take_along_dim")
+def take_along_dim(cx: Lowering, result: Result, self: Value, indices: Value, dim: int | None = None) -> Value:
+    """As gather, the other dimensions broadcast; without a dimension, of the flattened table."""
+    if dim is None:
+        return picked(cx, reshaped(cx, self, [cx.size(leaf for d in self.dims for leaf in d)]), 0, reshaped(cx, indices, result.shape))
+    return picked(cx, self, wrapped(dim, len(self.dims)), indices)
 
 
 def picked(cx: Lowering, table: Value, at: int, index: Value) -> Value:

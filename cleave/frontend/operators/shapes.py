@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..sizes import Size, equal, quotient, simplified
+from ..sizes import Size, equal, largest, quotient, simplified, smallest
 from ..values import Lowering, Value
 from ..views import (
     concatenated,
@@ -149,9 +149,11 @@ def slice_(
     size = cx.size(self.dims[at])
     if isinstance(start, Value):
         cx.fail("a start that is a tensor is not supported", "use a number")
-    first = _from_front(cx, 0 if start is None else start, size)
-    if isinstance(first, int) and isinstance(size, int):
-        first = min(max(first, 0), size)
+    first: Size = 0
+    if isinstance(start, int) and start < 0:
+        first = largest(0, simplified(size + start))
+    elif start is not None:
+        first = smallest(start, size)
     return sliced(cx, self, at, first, result.shape[at], step)
 
 

@@ -33,7 +33,7 @@ Lower = Callable[..., Lowered]
 _TABLE: dict[str, Lower] = {}
 # What the result already says, and what is about memory only.
 _IGNORED = (
-    "dtype", "size", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "input_dtype",
+    "dtype", "size", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "cudnn_enabled", "input_dtype",
 )  # fmt: skip
 
 

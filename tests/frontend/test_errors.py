@@ -1,0 +1,154 @@
+"""What is not supported is named in one line, with the user's file and line; it is never a wrong result or a traceback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.export import Dim
+
+from cleave.errors import CleaveError
+from cleave.frontend import capture
+from tests.frontend.agreement import agrees, evaluated
+
+Tensor = torch.Tensor
+X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+
+
+def conditional(x: Tensor) -> Tensor:
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def mutated_state() -> torch.nn.Module:
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(3, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count.add_(1)  # type: ignore[operator]
+            return x + self.count  # type: ignore[operator]
+
+    return Counting()
+
+
+REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "cumsum": (lambda x: x.cumsum(0), "cumsum: this operator is not supported"),
+    "sort": (lambda x: x.sort(-1).values, "sort: this operator is not supported"),
+    "flip": (lambda x: x.flip(0), "flip: this operator is not supported"),
+    "roll": (lambda x: x.roll(1, 0), "roll: this operator is not supported"),
+    "random": (lambda x: x + torch.rand_like(x), "rand_like: this operator is not supported"),
+    "indices_of_max": (lambda x: x.max(-1).indices, "getitem: this result of the operator is not supported"),
+    "argmax": (lambda x: x.argmax(-1), "argmax: this operator is not supported"),
+    "active_dropout": (lambda x: F.dropout(x, 0.5), "dropout: an active dropout draws random numbers"),
+    "diagonal": (lambda x: torch.einsum("ii->i", x[:, :3]), "einsum: 'ii' takes a diagonal"),
+    "two_indices": (lambda x: x[torch.tensor([0, 1]), torch.tensor([1, 2])], "index: an index by 2 tensors"),
+    "boolean_index": (lambda x: x[torch.tensor([True, False, True])], "error: "),
+    "complex": (lambda x: torch.view_as_complex(x.view(3, 2, 2)), "error: "),
+    "int8": (lambda x: x.to(torch.int8), "dtype int8 is not supported"),
+    "bits": (lambda x: x.long() & 3, "bits of integers are not supported"),
+    "integer_product": (lambda x: x.long() @ x.long().T, "matmul: sums of integer products are not supported"),
+    "data_dependent_branch": (conditional, "error: torch.export: "),
+    "data_dependent_shape": (lambda x: x.nonzero(), "nonzero: "),
+    "item": (lambda x: x * x.sum().item(), "error: "),
+    "own_exception": (lambda x: x.reshape(5, 5), "error: torch.export: "),
+    "write_to_slice": (lambda x: x[0].mul_(2), "mul_: writes to 'x' in place"),
+    "slice_assignment": (lambda x: assign_to_slice(x), "error: "),
+    "returned_view": (lambda x: x.t(), "t: returns a view of 'x'"),
+    "returned_slice": (lambda x: (x * 2, x[1:]), "slice: returns a view of 'x'"),
+    "set_result": (lambda x: {1, 2}, "error: torch.export: "),
+    "numpy": (lambda x: x.numpy(), "error: "),
+    "scatter": (lambda x: x.scatter(1, torch.zeros(3, 1, dtype=torch.long), 0.0), "scatter: this operator is not supported"),
+    "trunc": (lambda x: torch.div(x, 2, rounding_mode="trunc"), "rounding_mode='trunc' is not supported"),
+    "autocast": (lambda x: _autocast(x), "wrap_with_autocast: this operator is not supported"),
+}
+
+
+def _autocast(x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x @ x.T
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_named_with_its_line(name: str) -> None:
+    function, message = REFUSED[name]
+    with pytest.raises(CleaveError) as caught:
+        capture(function, (X,))
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+    assert re.match(rf"{re.escape(__file__)}:\d+: error: ", text)
+
+
+def assign_to_slice(x: Tensor) -> Tensor:
+    out = x * 2
+    out[1:2] = 0
+    return out
+
+
+def test_writing_to_a_buffer_is_refused() -> None:
+    with pytest.raises(CleaveError, match="add_: writes to 'count' in place"):
+        capture(mutated_state(), (X,))
+
+
+def test_a_dynamic_dimension_that_the_program_fixes() -> None:
+    with pytest.raises(CleaveError, match="dimension 1 of 'x' as dynamic but your code specialized it to be a constant"):
+        capture(lambda x: x + torch.ones(4), (X,), ({1: "n"},))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (({2: "n"},), "dynamic_shapes of 'x' names dimension 2 of 2"),
+        (({0: "import os"},), "dynamic dimension 'import os' of 'x' is not a name"),
+        ({"y": {0: "n"}}, "dynamic_shapes names 'y'; the arguments are x"),
+        (({0: "n"}, None), "dynamic_shapes has 2 entries for 1 arguments"),
+    ],
+)
+def test_declarations_that_do_not_fit(shapes: Any, message: str) -> None:
+    with pytest.raises(CleaveError, match=message):
+        capture(lambda x: x + 1, (X,), shapes)
+
+
+def test_weights_that_are_no_arguments() -> None:
+    with pytest.raises(CleaveError, match="weights names 'w', which is not an argument; the arguments are x"):
+        capture(lambda x: x + 1, (X,), weights=("w",))
+
+
+def test_calls_are_checked() -> None:
+    captured = capture(lambda x, scale: x * scale, (X, 2.0), ({0: Dim("n", min=2, max=9)}, None))
+    bindings = captured.bindings
+    assert bindings.sizes(bindings.flatten((torch.randn(7, 4), 2.0))) == {"n": 7}
+    for args, message in (
+        ((torch.randn(7, 5), 2.0), "dimension 1 of argument 'x' has size 5, compiled for 4"),
+        ((torch.randn(7, 4).double(), 2.0), "argument 'x' is torch.float64, compiled for torch.float32"),
+        ((torch.randn(4), 2.0), "argument 'x' has 1 dimensions, compiled for 2"),
+        ((torch.randn(7, 4), 3.0), "argument 'scale' is 3.0, compiled for 2.0"),
+        ((torch.randn(7, 4),), "another structure"),
+        ((1.5, 2.0), "argument 'x' is a float"),
+    ):
+        with pytest.raises(CleaveError, match=message):
+            bindings.sizes(bindings.flatten(args))
+
+
+def test_a_branch_on_a_size_becomes_a_condition() -> None:
+    captured = agrees(lambda x: x * 2 if x.shape[0] > 2 else x * 3, (X,), ({0: "n"},), calls=[(torch.randn(7, 4),)])
+    with pytest.raises(CleaveError, match="traced for n >= 3, which does not hold"):
+        evaluated(captured, (torch.randn(2, 4),))
+
+
+def test_slices_end_where_a_dynamic_dimension_does() -> None:
+    for function in (lambda x: x[:3] * 2, lambda x: x[-3:] * 2, lambda x: x[5:] * 2, lambda x: x.exp()[1:7] * 2):
+        agrees(function, (torch.randn(8, 4),), ({0: "n"},), calls=[(torch.randn(2, 4),), (torch.randn(20, 4),)])
+
+
+def test_sizes_declared_equal_are_checked_to_be_equal() -> None:
+    captured = capture(lambda x, y: x.sum(0) + y.sum(0), (X, X), ({0: "n"}, {0: "n"}))
+    with pytest.raises(CleaveError, match="dimension 0 of argument 'y' has size 2, compiled for n"):
+        evaluated(captured, (X, X[:2]))

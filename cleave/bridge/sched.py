@@ -210,7 +210,8 @@ def _plain_type(type_: Attribute) -> TileType:
     return TileType(tuple(type_.shape.items()), _DTYPES[type_.element])
 
 
-def _plain_buffer(name: str, type_: Attribute) -> Buffer:
+def plain_buffer(name: str, type_: Attribute) -> Buffer:
+    """The buffer of that type."""
     assert isinstance(type_, sched.BufferType), f"{type_} is not a buffer"
     strides = tuple(type_.stride.values())
     return Buffer(name, names_of(type_.axes), _DTYPES[type_.element], strides, type_.divisor.value.data, bool(type_.aligned.value.data))
@@ -222,7 +223,7 @@ class _KernelReader:
     def __init__(self, op: sched.KernelOp) -> None:
         self.values: dict[SSAValue, Var] = {}
         self.buffers = {
-            value: _plain_buffer(name, value.type) for name, value in zip(names_of(op.buffer_names), op.buffer_arguments, strict=True)
+            value: plain_buffer(name, value.type) for name, value in zip(names_of(op.buffer_names), op.buffer_arguments, strict=True)
         }
         sizes = tuple((name, self.var(value)) for name, value in zip(names_of(op.sizes), op.size_arguments, strict=True))
         grid = tuple(
@@ -310,14 +311,14 @@ def program_of(op: sched.ProgramOp) -> Program:
     buffers: list[Buffer] = []
     for name, argument in zip(names_of(op.buffer_names), op.body.block.args, strict=True):
         values[argument] = name
-        buffers.append(_plain_buffer(name, argument.type))
+        buffers.append(plain_buffer(name, argument.type))
     steps: list[Step] = []
     kernels: dict[str, Kernel] = {}
     for step in op.body.block.ops:
         match step:
             case sched.AllocateOp():
                 values[step.out] = step.buffer_name.data
-                steps.append(Allocate(_plain_buffer(step.buffer_name.data, step.out.type)))
+                steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type)))
             case sched.LaunchOp():
                 if step.kernel not in kernels:
                     found = sched.SymbolTable.lookup_symbol(op, step.callee)

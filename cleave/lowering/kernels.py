@@ -141,7 +141,7 @@ class _Lowering:
         """The tensor of a tile."""
         if value in self.parts:
             start, lanes = self.parts[value]
-            total = add(self.blocks, lanes, start)
+            total = add(self.blocks, start, lanes)
             assert total is not None, "lanes are a value"
             self.name(total.value, value.name_hint)
             annotate(total.value, total.dims, _note(value))
@@ -210,7 +210,7 @@ class _Lowering:
 
     def range(self, op: sched.RangeOp) -> None:
         ((dim, size),) = typed(sched.TileType, op.out.type).shape.items()
-        lanes = self.blocks.pure(lambda: tt.MakeRangeOp(0, size), key=("range", size))
+        lanes = self.blocks.pure(lambda: tt.MakeRangeOp(0, size), key=("range", size, dim), hint=f"{dim}_lanes")
         self.parts[op.out] = (self.get(op.start), Tensor(lanes, (dim,)))
 
     def elementwise(self, op: sched.ElementwiseOp) -> None:
@@ -275,7 +275,9 @@ class _Lowering:
             return spread(self.blocks, pointer, op.dims)
         offsets = spread(self.blocks, lanes, op.dims)
         self.name(offsets.value, f"{name}_offsets")
-        return apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, op.dims), offsets)
+        out = apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, op.dims), offsets)
+        self.name(out.value, f"{name}_places")
+        return out
 
     def mask(self, op: sched.AccessOp) -> SSAValue | None:
         """Which lanes are within the checked extents, None where nothing is checked."""

@@ -211,7 +211,8 @@ def cast(blocks: Blocks, tensor: Tensor, to: Attribute) -> Tensor:
     if number is not None:
         return Tensor(constant(blocks, number, type_), tensor.dims)
     resize = tt.ExtUIOp if source == i1 else tt.ExtSIOp if width(to) > width(source) else tt.TruncIOp
-    return Tensor(blocks.pure(lambda src: resize(src, to), value, key=("cast", to)), tensor.dims)
+    hint = f"{value.name_hint}_i{width(to)}" if value.name_hint else ""
+    return Tensor(blocks.pure(lambda src: resize(src, to), value, key=("cast", to), hint=hint), tensor.dims)
 
 
 def add(blocks: Blocks, a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -1,0 +1,489 @@
+"""
+The body of one `tt.func` as Triton Python.
+
+A value is written where it is used if that is once, in the same body, and short; else it gets a line, its name from the IR
+and a comment with its dimensions. Splats, broadcasts and new axes never get a line: Triton broadcasts by itself, and where
+that would give another shape than the IR says, one operand is broadcast explicitly. Loads always get a line, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast as typed
+
+import numpy as np
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from cleave.dialects import tt
+from cleave.errors import CleaveError
+from cleave.targets.names import Names
+
+ATOM, UNARY, TIMES, PLUS, BOTH, EITHER, COMPARE = 20, 14, 12, 11, 9, 7, 5
+_INLINE_LENGTH, _LINE_LENGTH = 72, 120
+
+_INFIX: dict[type[Operation], tuple[str, int]] = {
+    arith.AddiOp: ("+", PLUS),
+    arith.AddfOp: ("+", PLUS),
+    arith.SubiOp: ("-", PLUS),
+    arith.SubfOp: ("-", PLUS),
+    arith.MuliOp: ("*", TIMES),
+    arith.MulfOp: ("*", TIMES),
+    arith.DivfOp: ("/", TIMES),
+    arith.DivSIOp: ("//", TIMES),
+    arith.RemSIOp: ("%", TIMES),
+    arith.AndIOp: ("&", BOTH),
+    arith.OrIOp: ("|", EITHER),
+    arith.XOrIOp: ("^", EITHER + 1),
+}
+
+_CALLS: dict[type[Operation], str] = {
+    math.ExpOp: "tl.exp",
+    math.Exp2Op: "tl.exp2",
+    math.LogOp: "tl.log",
+    math.Log2Op: "tl.log2",
+    math.SqrtOp: "tl.sqrt",
+    math.RsqrtOp: "tl.rsqrt",
+    math.SinOp: "tl.sin",
+    math.CosOp: "tl.cos",
+    math.ErfOp: "tl.erf",
+    math.FloorOp: "tl.floor",
+    math.AbsFOp: "tl.abs",
+    math.AbsIOp: "tl.abs",
+    arith.MaxnumfOp: "tl.maximum",
+    arith.MinnumfOp: "tl.minimum",
+    arith.MaximumfOp: "tl.maximum",
+    arith.MinimumfOp: "tl.minimum",
+    arith.MaxSIOp: "tl.maximum",
+    arith.MinSIOp: "tl.minimum",
+}
+
+_PREDICATES = {
+    "eq": "==",
+    "ne": "!=",
+    "slt": "<",
+    "sle": "<=",
+    "sgt": ">",
+    "sge": ">=",
+    "oeq": "==",
+    "une": "!=",
+    "olt": "<",
+    "ole": "<=",
+    "ogt": ">",
+    "oge": ">=",
+}
+
+_REDUCTIONS: dict[type[Operation], str] = {
+    arith.AddfOp: "tl.sum",
+    arith.AddiOp: "tl.sum",
+    arith.MaxnumfOp: "tl.max",
+    arith.MaxSIOp: "tl.max",
+    arith.MinnumfOp: "tl.min",
+    arith.MinSIOp: "tl.min",
+}
+
+_CONVERSIONS = (
+    arith.ExtFOp,
+    arith.TruncFOp,
+    arith.SIToFPOp,
+    arith.UIToFPOp,
+    arith.FPToSIOp,
+    tt.ExtSIOp,
+    tt.ExtUIOp,
+    tt.TruncIOp,
+)
+_STRUCTURAL = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, arith.ConstantOp)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """
+    Text, how tightly it binds, its shape, the variables it reads, and its arguments where it is a call.
+
+    A literal has no type of its own: it takes that of what it meets.
+    """
+
+    text: str
+    level: int = ATOM
+    shape: tuple[int, ...] = ()
+    reads: frozenset[str] = frozenset()
+    call: tuple[str, ...] = ()
+    literal: bool = False
+
+    def at(self, level: int) -> str:
+        """The text as an operand of something that binds that tightly."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def dtype_name(element: Attribute) -> str:
+    """The Triton name of an element type."""
+    match element:
+        case Float16Type():
+            return "tl.float16"
+        case BFloat16Type():
+            return "tl.bfloat16"
+        case Float32Type():
+            return "tl.float32"
+        case Float64Type():
+            return "tl.float64"
+        case IntegerType():
+            return f"tl.int{element.bitwidth}"
+        case _:
+            raise AssertionError(f"{element} is not an element type")
+
+
+def _number(value: float, element: Attribute) -> str:
+    """A literal: the shortest text that is the same float32, for floats of at most 32 bits."""
+    if not isinstance(element, AnyFloat):
+        return str(bool(value)) if element == IntegerType(1) else str(int(value))
+    if value != value or value in (float("inf"), float("-inf")):
+        return f'float("{value}")'
+    return repr(value) if element.bitwidth > 32 else str(float(str(np.float32(value))))
+
+
+def joined(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape Triton broadcasts to, scalars aside all of one rank."""
+    out: tuple[int, ...] = ()
+    for shape in shapes:
+        out = shape if not out else tuple(max(a, b) for a, b in zip(out, shape, strict=True)) if shape else out
+    return out
+
+
+class KernelText:
+    """Writes the body of a function; `arguments` are the parameters' names."""
+
+    def __init__(self, func: tt.FuncOp, taken: frozenset[str]) -> None:
+        self.names = Names(taken)
+        self.lines: list[str] = []
+        self.known: dict[SSAValue, Expression] = {}
+        self.depth = 1
+        self.arguments = [self.names.fresh(argument.name_hint or "arg") for argument in func.body.block.args]
+        for argument, name in zip(func.body.block.args, self.arguments, strict=True):
+            self.known[argument] = _variable(name, argument)
+        self.block(func.body.block)
+
+    # Statements
+
+    def line(self, text: str, comment: str = "") -> None:
+        self.lines.append("    " * self.depth + text + (f"  # {comment}" if comment else ""))
+
+    def assign(self, name: str, expression: Expression, comment: str = "") -> None:
+        """`name = expression`, a long call with an argument a line."""
+        text = f"{name} = {expression.text}" if name else expression.text
+        if len(text) + len(comment) + 4 * self.depth <= _LINE_LENGTH or not expression.call:
+            self.line(text, comment)
+            return
+        self.line(f"{name} = {expression.call[0]}(" if name else f"{expression.call[0]}(", comment)
+        for argument in expression.call[1:]:
+            self.line(f"    {argument},")
+        self.line(")")
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            match op:
+                case scf.ForOp():
+                    self.loop(op)
+                case tt.StoreOp():
+                    arguments = [self.full(op.ptr), self.stripped(op.value)]
+                    texts = [argument.text for argument in arguments]
+                    if op.mask is not None:
+                        texts.append(f"mask={self.stripped(op.mask).text}")
+                    self.assign("", _call("tl.store", texts))
+                case tt.ReturnOp() | scf.YieldOp():
+                    pass
+                case _ if isinstance(op, _STRUCTURAL):
+                    pass
+                case _:
+                    self.value(op)
+
+    def value(self, op: Operation) -> None:
+        """Keeps the expression of an operation for its user, or gives it a line."""
+        expression = self.expression(op)
+        (result,) = op.results
+        users = _users(result)
+        if not users:
+            return
+        alone = len(users) == 1 and users[0].parent is op.parent
+        carried = alone and isinstance(users[0], scf.YieldOp)
+        short = alone and len(expression.text) <= _INLINE_LENGTH and not isinstance(op, tt.DotOp)
+        if isinstance(op, tt.MakeRangeOp) or ((carried or short) and not isinstance(op, tt.LoadOp)):
+            self.known[result] = expression
+            return
+        name = self.names.fresh(result.name_hint or _hint(op))
+        self.assign(name, expression, _comment(op))
+        self.known[result] = _variable(name, result)
+
+    def loop(self, op: scf.ForOp) -> None:
+        """A `for`, each carried value a variable that is assigned before and at the end of the body."""
+        index, *inner = op.body.block.args
+        names: list[str] = []
+        for init, argument, result in zip(op.iter_args, inner, op.results, strict=True):
+            name = self.names.fresh(argument.name_hint or "carried")
+            self.assign(name, self.full(init), _dims_of(op, len(names)))
+            names.append(name)
+            self.known[argument] = self.known[result] = _variable(name, argument)
+        counter = self.names.fresh(index.name_hint or "i")
+        self.known[index] = _variable(counter, index)
+        bounds = [self.stripped(value).text for value in (op.lb, op.ub, op.step)]
+        dims = op.attributes.get("dims")
+        self.line(f"for {counter} in range({', '.join(bounds)}):", f"along {dims.data}" if isinstance(dims, StringAttr) else "")
+        self.depth += 1
+        before = len(self.lines)
+        self.block(op.body.block)
+        last = op.body.block.last_op
+        assert isinstance(last, scf.YieldOp), "a loop ends in scf.yield"
+        self.carry(names, [self.full(value) for value in last.operands], [_comment_of(value) for value in last.operands])
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    def carry(self, names: Sequence[str], values: Sequence[Expression], comments: Sequence[str]) -> None:
+        """Assigns the carried variables, each after the others' new values have read its old one."""
+        pending = [entry for entry in zip(names, values, comments, strict=True) if entry[1].text != entry[0]]
+        while pending:
+            free = [
+                position
+                for position, (name, _, _) in enumerate(pending)
+                if not any(name in value.reads for other, (_, value, _) in enumerate(pending) if other != position)
+            ]
+            if free:
+                name, value, comment = pending.pop(free[0])
+                self.assign(name, value, comment)
+            else:
+                name, value, comment = pending[0]
+                held = self.names.fresh(f"{name}_next")
+                self.assign(held, value, comment)
+                pending[0] = (name, Expression(held, shape=value.shape, reads=frozenset((held,))), "")
+
+    # Values
+
+    def stripped(self, value: SSAValue) -> Expression:
+        """The value without the broadcasts that Triton does by itself; its shape may be smaller than the IR's."""
+        if value in self.known:
+            return self.known[value]
+        op = value.owner
+        match op:
+            case tt.SplatOp(src=src) | tt.BroadcastOp(src=src):
+                return self.stripped(src)
+            case tt.ExpandDimsOp():
+                return self.with_axes(op)
+            case arith.ConstantOp(value=attr):
+                number = attr.value.data if isinstance(attr, FloatAttr | IntegerAttr) else _splat(attr)
+                text = _number(number, tt.element_of(value.type))
+                return Expression(text, UNARY if text.startswith("-") else ATOM, literal=True)
+            case _:
+                raise AssertionError(f"{value} is not written yet")
+
+    def with_axes(self, op: tt.ExpandDimsOp) -> Expression:
+        """A run of new axes as one subscript, `x[:, None]`."""
+        axes: list[int] = []
+        source: SSAValue = op.result
+        while source not in self.known and isinstance(source.owner, tt.ExpandDimsOp):
+            axes.append(source.owner.axis.value.data)
+            source = source.owner.src
+        inner = self.stripped(source)
+        if not inner.shape:
+            return inner
+        kept = [":"] * len(tt.shape_of(source.type))
+        shape = list(inner.shape)
+        for axis in reversed(axes):
+            kept.insert(axis, "None")
+            shape.insert(axis, 1)
+        return Expression(f"{inner.at(ATOM)}[{', '.join(kept)}]", ATOM, tuple(shape), inner.reads)
+
+    def full(self, value: SSAValue) -> Expression:
+        """The value in exactly the shape that the IR gives it."""
+        inner, shape = self.stripped(value), tt.shape_of(value.type)
+        if inner.shape == shape and not (inner.literal and shape == ()):
+            return inner
+        kind = dtype_name(tt.element_of(value.type))
+        if not shape:
+            return Expression(f"tl.cast({inner.text}, {kind})", ATOM, (), inner.reads)
+        if inner.shape:
+            return Expression(f"tl.broadcast_to({inner.text}, {list(shape)})", ATOM, shape, inner.reads)
+        if inner.literal and inner.text in ("0", "0.0"):
+            return Expression(f"tl.zeros({list(shape)}, {kind})", ATOM, shape)
+        return Expression(f"tl.full({list(shape)}, {inner.text}, {kind})", ATOM, shape, inner.reads)
+
+    def operands(self, values: Sequence[SSAValue], result: SSAValue) -> list[Expression]:
+        """Operands of an elementwise operation, so that Triton's broadcasting gives the IR's shape and type."""
+        out = [self.stripped(value) for value in values]
+        if joined([entry.shape for entry in out]) != tt.shape_of(result.type) or all(entry.literal for entry in out):
+            out[0] = self.full(values[0])
+        return out
+
+    def expression(self, op: Operation) -> Expression:
+        """The text that computes an operation. Raises: CleaveError for one that has no form."""
+        kind = type(op)
+        if kind in _INFIX:
+            return self.infix(op)
+        if kind in _CALLS:
+            arguments = self.operands(op.operands, op.results[0])
+            texts = [argument.text for argument in arguments]
+            if isinstance(op, arith.MaximumfOp | arith.MinimumfOp):
+                texts.append("propagate_nan=tl.PropagateNan.ALL")
+            return _call(_CALLS[kind], texts, arguments)
+        if isinstance(op, _CONVERSIONS):
+            return self.conversion(op)
+        match op:
+            case arith.NegfOp():
+                (operand,) = self.operands(op.operands, op.result)
+                return Expression(f"-{operand.at(UNARY)}", UNARY, operand.shape, operand.reads)
+            case tt.CmpIOp() | tt.CmpFOp():
+                left, right = self.operands(op.operands, op.result)
+                text = f"{left.at(COMPARE + 1)} {_PREDICATES[op.spelled]} {right.at(COMPARE + 1)}"
+                return Expression(text, COMPARE, joined((left.shape, right.shape)), left.reads | right.reads)
+            case tt.SelectOp():
+                return self.select(op)
+            case tt.AddPtrOp():
+                left, right = self.operands(op.operands, op.result)
+                return _infix("+", PLUS, left, right)
+            case tt.GetProgramIdOp() | tt.GetNumProgramsOp():
+                callee = "tl.program_id" if isinstance(op, tt.GetProgramIdOp) else "tl.num_programs"
+                return Expression(f"{callee}({op.axis.value.data})")
+            case tt.MakeRangeOp():
+                return Expression(f"tl.arange({op.start.value.data}, {op.end.value.data})", shape=tt.shape_of(op.result.type))
+            case tt.TransOp():
+                operand = self.full(op.src)
+                order = [int(position) for position in op.order.iter_values()]
+                text = f"tl.trans({operand.text})" if order == [1, 0] else f"tl.permute({operand.text}, {order})"
+                return Expression(text, ATOM, tt.shape_of(op.result.type), operand.reads)
+            case tt.ReshapeOp():
+                shape = tt.shape_of(op.result.type)
+                return _call("tl.reshape", [self.full(op.src).text, str(list(shape))], [self.full(op.src)], shape)
+            case tt.BitcastOp():
+                operand = self.full(op.src)
+                kind_name = dtype_name(tt.element_of(op.result.type))
+                return Expression(f"{operand.at(ATOM)}.to({kind_name}, bitcast=True)", ATOM, operand.shape, operand.reads)
+            case tt.LoadOp():
+                return self.load(op)
+            case tt.DotOp():
+                return self.dot(op)
+            case tt.ReduceOp():
+                operand = self.full(op.srcs[0])
+                combine = op.combine.block.first_op
+                callee = _REDUCTIONS.get(type(combine)) if combine is not None else None
+                if callee is None:
+                    raise CleaveError(op, "combines by what is no sum, maximum or minimum", "use one of these")
+                arguments = [operand.text, str(op.axis.value.data)]
+                return _call(callee, arguments, [operand], tt.shape_of(op.results_[0].type))
+            case _:
+                raise CleaveError(op, "has no Triton form")
+
+    def infix(self, op: Operation) -> Expression:
+        symbol, level = _INFIX[type(op)]
+        left, right = self.operands(op.operands, op.results[0])
+        if symbol == "^" and right.literal and right.text in ("True", "-1"):
+            return Expression(f"~{left.at(UNARY)}", UNARY, left.shape, left.reads)
+        return _infix(symbol, level, left, right)
+
+    def select(self, op: tt.SelectOp) -> Expression:
+        condition, left, right = self.operands(op.operands, op.result)
+        if left.literal and right.literal and tt.element_of(op.result.type) not in (Float32Type(), IntegerType(32)):
+            left = self.full(op.on_true)
+        return _call("tl.where", [condition.text, left.text, right.text], [condition, left, right])
+
+    def conversion(self, op: Operation) -> Expression:
+        kind = dtype_name(tt.element_of(op.results[0].type))
+        if not tt.shape_of(op.results[0].type):
+            operand = self.stripped(op.operands[0])
+            return Expression(f"tl.cast({operand.text}, {kind})", ATOM, (), operand.reads)
+        operand = self.full(op.operands[0])
+        return Expression(f"{operand.at(ATOM)}.to({kind})", ATOM, operand.shape, operand.reads)
+
+    def load(self, op: tt.LoadOp) -> Expression:
+        pointer = self.full(op.ptr)
+        texts, reads = [pointer.text], [pointer]
+        if op.mask is not None:
+            reads.append(self.stripped(op.mask))
+            texts.append(f"mask={reads[-1].text}")
+        if op.other is not None:
+            reads.append(self.stripped(op.other))
+            texts.append(f"other={reads[-1].text}")
+        for name, number in tt.EVICTIONS.items():
+            if name and number == op.evict.value.data:
+                texts.append(f'eviction_policy="{name}"')
+        return _call("tl.load", texts, reads, tt.shape_of(op.result.type))
+
+    def dot(self, op: tt.DotOp) -> Expression:
+        arguments = [self.full(op.a), self.full(op.b)]
+        acc = self.stripped(op.c)
+        if not (acc.literal and acc.text == "0.0"):
+            arguments.append(self.full(op.c))
+        texts = [argument.text for argument in arguments]
+        if isinstance(tt.element_of(op.a.type), Float32Type):
+            texts.append(f'input_precision="{op.precision}"')
+        return _call("tl.dot", texts, arguments, tt.shape_of(op.d.type))
+
+
+def _variable(name: str, value: SSAValue) -> Expression:
+    return Expression(name, ATOM, tt.shape_of(value.type), frozenset((name,)))
+
+
+def _call(callee: str, texts: Sequence[str], reads: Sequence[Expression] = (), shape: tuple[int, ...] | None = None) -> Expression:
+    names = frozenset[str]().union(*(entry.reads for entry in reads))
+    found = joined([entry.shape for entry in reads]) if shape is None else shape
+    return Expression(f"{callee}({', '.join(texts)})", ATOM, found, names, (callee, *texts))
+
+
+def _infix(symbol: str, level: int, left: Expression, right: Expression) -> Expression:
+    text = f"{left.at(level)} {symbol} {right.at(level + 1)}"
+    return Expression(text, level, joined((left.shape, right.shape)), left.reads | right.reads)
+
+
+def _splat(attr: Attribute) -> float:
+    assert isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat(), "only constants with one value are made"
+    return typed(float, attr.get_values()[0])
+
+
+def _users(value: SSAValue) -> list[Operation]:
+    """The operations that read a value, looking through broadcasts; one that reads it twice occurs twice."""
+    out: list[Operation] = []
+    for use in value.uses:
+        if isinstance(use.operation, _STRUCTURAL):
+            out += _users(use.operation.results[0])
+        else:
+            out.append(use.operation)
+    return out
+
+
+def _comment(op: Operation) -> str:
+    dims, note = op.attributes.get("dims"), op.attributes.get("note")
+    parts = [f"[{dims.data}]"] if isinstance(dims, StringAttr) else []
+    if isinstance(note, StringAttr):
+        parts.append(" ".join(note.data.split()))
+    return " ".join(parts)
+
+
+def _comment_of(value: SSAValue) -> str:
+    return _comment(value.owner) if isinstance(value.owner, Operation) else ""
+
+
+def _dims_of(op: scf.ForOp, position: int) -> str:
+    last = op.body.block.last_op
+    return _comment_of(last.operands[position]) if last is not None else ""
+
+
+def _hint(op: Operation) -> str:
+    match op:
+        case tt.CmpIOp() | tt.CmpFOp():
+            return "where"
+        case tt.AddPtrOp():
+            return "at"
+        case _ if isinstance(tt.element_of(op.results[0].type), IntegerType):
+            return "i"
+        case _:
+            return "x"

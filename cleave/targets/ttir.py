@@ -1,0 +1,58 @@
+"""
+Target `ttir`: the kernels of a `tt` module in the textual form that Triton's own parser reads.
+
+    cleave-opt kernels.mlir -p convert-sched-to-tt -t 'ttir{kernel=name}' > name.ttir
+    triton.compile("name.ttir", target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import StringIO
+from typing import IO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+from xdsl.utils.target import Target
+
+from cleave.dialects import sched, tt
+from cleave.errors import CleaveError
+
+_FOR_READERS = ("dims", "note")
+
+
+def ttir_text(module: ModuleOp, kernel: str = "") -> str:
+    """
+    TTIR of one kernel, or of all where no name is given.
+
+    Raises: CleaveError where there is no such kernel or one is not lowered yet.
+    """
+    for op in module.ops:
+        if isinstance(op, sched.KernelOp):
+            raise CleaveError(op, "is not lowered to Triton's IR", "run convert-sched-to-tt first")
+    functions = [op for op in module.ops if isinstance(op, tt.FuncOp) and kernel in ("", op.sym_name.data)]
+    if not functions:
+        raise CleaveError(module, f"there is no kernel '{kernel}'" if kernel else "there is no tt.func in the module")
+    out = ModuleOp([op.clone() for op in functions])
+    for op in out.walk():
+        for name in _FOR_READERS:
+            op.attributes.pop(name, None)
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(out)
+    text = stream.getvalue()
+    for ours, theirs in tt.SPELLED.items():
+        text = text.replace(f'"{ours}"(', f'"{theirs}"(')
+    return text + "\n"
+
+
+@dataclass(frozen=True)
+class TtirTarget(Target):
+    """Text for Triton's own parser."""
+
+    name = "ttir"
+    kernel: str = ""
+    """The kernel to print; all of them by default."""
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        output.write(ttir_text(module, self.kernel))

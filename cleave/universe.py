@@ -23,6 +23,7 @@ PASSES = (
     "alg-bind",
     "convert-alg-to-sched",
     "convert-sched-to-tt",
+    "tt-emulate-bf16",
 )
 """Passes, in the order a program usually meets them."""
 

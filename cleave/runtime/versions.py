@@ -1,54 +1,45 @@
 """
-Differences between the versions of Triton and PyTorch that Cleave runs with: Triton 3.6 to 3.9, torch 2.11 to 2.13.
-
-Nothing else asks for a version.
+What differs between the versions of Triton and torch that Cleave works with (Triton 3.6 to 3.9, torch 2.11 to 2.13), in one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from pathlib import Path
+import os
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+_CACHE_POLICY_SINCE = (3, 9)
 
 
+@lru_cache(maxsize=1)
 def triton_version() -> tuple[int, int]:
-    """Major and minor version of the installed Triton."""
-    major, minor = triton.__version__.split(".")[:2]
+    """Major and minor version of the installed Triton, without importing it; the newest known where there is none."""
+    try:
+        major, minor, *_ = version("triton").split(".")
+    except PackageNotFoundError:
+        return _CACHE_POLICY_SINCE
     return int(major), int(minor)
 
 
-def gpu_target(architecture: str) -> GPUTarget:
-    """
-    Triton's target of an architecture name: `sm_90`, `gfx942`.
-
-    Raises: ValueError for a name of another form.
-    """
-    if architecture.startswith("sm_") and architecture[3:].isdigit():
-        return GPUTarget("cuda", int(architecture[3:]), 32)
-    if architecture.startswith("gfx"):
-        return GPUTarget("hip", architecture, 64)
-    raise ValueError(f"'{architecture}' is not an architecture (sm_80, sm_90, sm_100, gfx942, ...)")
+def ttir_eviction(hint: str, number: int, installed: tuple[int, int] | None = None) -> str:
+    """The property of a TTIR load that asks for a cache hint: 3.9 has a cache policy where earlier versions have a number."""
+    if (installed or triton_version()) >= _CACHE_POLICY_SINCE:
+        return f"cachePolicy = #tt.cache_policy<cache_modifier = none, eviction_policy = {hint}>"
+    return f"evict = {number} : i32"
 
 
-def ast_source(kernel: Any, signature: Mapping[str, str], constants: Mapping[str, int], divisible: Mapping[str, int]) -> ASTSource:
-    """
-    The compiler's input for a kernel.
+def gpu_target(name: str) -> Any:
+    """Triton's description of an architecture: `sm_90` or `gfx942`. Raises: ValueError for another name."""
+    from triton.backends.compiler import GPUTarget
 
-    `signature` gives every parameter its type (`*fp16`, `i32`, `constexpr`), `constants` the compile-time ones, `divisible` a
-    number that divides an argument or address.
-    """
-    names = list(kernel.arg_names)
-    attributes = {(names.index(name),): [["tt.divisibility", number]] for name, number in divisible.items()}
-    values = {(names.index(name),): value for name, value in constants.items()}
-    return ASTSource(fn=kernel, signature=dict(signature), constexprs=values, attrs=attributes)
+    if name.startswith("sm_") and name[3:].isdigit():
+        return GPUTarget("cuda", int(name[3:]), 32)
+    if name.startswith("gfx"):
+        return GPUTarget("hip", name, 64)
+    raise ValueError(f"'{name}' is not an architecture; use sm_80, sm_90, sm_100 or gfx942")
 
 
-def ptxas(architecture: int) -> Path:
-    """The assembler Triton uses for a compute capability (90 for 9.0)."""
-    chooser: Any = import_module("triton.backends.nvidia.compiler")
-    return Path(str(chooser.get_ptxas(architecture).path))
+def quiet() -> None:
+    """Chooses the default that Triton 3.9 warns about: products and sums may be fused, as in earlier versions."""
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")

@@ -32,7 +32,7 @@ from cleave.dialects import tt
 from cleave.errors import CleaveError
 from cleave.targets.names import Names
 
-ATOM, UNARY, TIMES, PLUS, BOTH, EITHER, COMPARE = 20, 14, 12, 11, 9, 7, 5
+ATOM, UNARY, TIMES, PLUS, SHIFT, BOTH, EITHER, COMPARE = 20, 14, 12, 11, 10, 9, 7, 5
 _INLINE_LENGTH, _LINE_LENGTH = 72, 120
 
 _INFIX: dict[type[Operation], tuple[str, int]] = {
@@ -48,6 +48,7 @@ _INFIX: dict[type[Operation], tuple[str, int]] = {
     arith.AndIOp: ("&", BOTH),
     arith.OrIOp: ("|", EITHER),
     arith.XOrIOp: ("^", EITHER + 1),
+    arith.ShRSIOp: (">>", SHIFT),
 }
 
 _CALLS: dict[type[Operation], str] = {

@@ -18,6 +18,7 @@ from xdsl.utils.target import Target
 
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
+from cleave.runtime.versions import ttir_eviction
 
 _FOR_READERS = ("dims", "note")
 
@@ -43,6 +44,9 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
     text = stream.getvalue()
     for ours, theirs in tt.SPELLED.items():
         text = text.replace(f'"{ours}"(', f'"{theirs}"(')
+    for hint, number in tt.EVICTIONS.items():
+        if hint:
+            text = text.replace(f"evict = {number} : i32", ttir_eviction(hint, number))
     return text + "\n"
 
 

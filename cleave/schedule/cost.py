@@ -82,9 +82,14 @@ class Cost:
 
 
 class Measure:
-    """One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on."""
+    """
+    One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
-    def __init__(self, kernel: Kernel, sizes: Sizes) -> None:
+    The pass follows the program at `place` (0 first, 1 last) of every grid dimension; `varies` says that another program may
+    have other trips, `longest` is the most steps of a program.
+    """
+
+    def __init__(self, kernel: Kernel, sizes: Sizes, place: float = 0.5) -> None:
         self.kernel = kernel
         self.counts = Counts()
         self.scalars: dict[int, int] = {}
@@ -100,9 +105,11 @@ class Measure:
             self.scalars[id(var)] = sizes.hint(name) if name in sizes.extents else sizes.values[name]
         self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
         for dim in kernel.grid:
-            self.scalars[id(dim.start)] = (self.grid[dim.dim] // 2) * dim.tile
+            self.scalars[id(dim.start)] = min(int(self.grid[dim.dim] * place), self.grid[dim.dim] - 1) * dim.tile
             self.sources[id(dim.start)] = frozenset((dim.dim,))
+        self.varies = False
         self.body(kernel.body, 1.0, False)
+        self.longest = self.counts.steps
 
     def _from(self, args: Sequence[Var]) -> frozenset[str]:
         out: frozenset[str] = frozenset()
@@ -119,6 +126,8 @@ class Measure:
                     self._let(statement, trips)
                 case Range(out=out, start=start):
                     self.sources[id(out)] = self._from((start,))
+                    if id(start) in self.scalars:
+                        self.scalars[id(out)] = self.scalars[id(start)] + out.type.dims[0][1] // 2
                 case Load():
                     self._load(statement, trips, looped)
                 case Store(buffer=buffer, index=index, value=value):
@@ -126,7 +135,10 @@ class Measure:
                     amount = prod(sizes.values()) * BYTES[buffer.dtype] * trips
                     self.counts.writes[buffer.name] = self.counts.writes.get(buffer.name, 0.0) + amount
                     self.counts.work += _elements(value) * trips
-                case Reduce(value=value):
+                case Reduce(out=out, value=value):
+                    if id(value) in self.scalars:
+                        self.scalars[id(out)] = self.scalars[id(value)]
+                        self.sources[id(out)] = self._from((value,))
                     self.counts.work += 1.5 * _elements(value) * trips
                 case Dot(a=a, b=b, out=out):
                     self._dot(a, b, out, trips)
@@ -135,14 +147,15 @@ class Measure:
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
+            # Index tiles stand for the element in their middle.
             self.sources[id(op.out)] = self._from(op.args)
-        if not op.out.type.dims and op.out.type.dtype == "index":
             values = [self.scalars.get(id(arg)) for arg in op.args]
             if op.kind == "constant":
                 self.scalars[id(op.out)] = int(op.attr[0])
             elif all(value is not None for value in values):
                 self.scalars[id(op.out)] = _integer(op.kind, [value for value in values if value is not None])
-            return
+            if not op.out.type.dims:
+                return
         if op.kind in ("constant", "broadcast"):
             return
         size = _elements(op.out) * trips
@@ -190,11 +203,39 @@ class Measure:
 
     def _loop(self, op: For, trips: float) -> None:
         start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
+        self.varies = self.varies or bool(self._from((op.start, op.stop)))
         count = max(0, -(-(stop - start) // op.step))
         self.scalars[id(op.index)] = start + (count // 2) * op.step
         self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
         self.counts.steps += count * trips
         self.body(op.body, trips * count, True)
+
+
+def measure(kernel: Kernel, sizes: Sizes) -> Measure:
+    """A kernel's counts, averaged over programs where their trips differ."""
+    out = Measure(kernel, sizes)
+    if out.varies:
+        samples = [Measure(kernel, sizes, place) for place in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        out.counts = _averaged([sample.counts for sample in samples])
+        out.flops = sum(sample.flops for sample in samples) / len(samples)
+        out.longest = max(sample.longest for sample in samples)
+    return out
+
+
+def _averaged(samples: Sequence[Counts]) -> Counts:
+    share = 1 / len(samples)
+    out = Counts()
+    for one in samples:
+        out.dots += one.dots * share
+        out.dots32 += one.dots32 * share
+        out.exps += one.exps * share
+        out.work += one.work * share
+        out.shared += one.shared * share
+        out.steps += one.steps * share
+        for table, part in ((out.reads, one.reads), (out.writes, one.writes)):
+            for name, amount in part.items():
+                table[name] = table.get(name, 0.0) + amount * share
+    return out
 
 
 def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | None]:
@@ -218,7 +259,8 @@ def _integer(kind: str, args: Sequence[int]) -> int:
         case "floordiv":
             return a // b if b else 0
         case "mod":
-            return a % b if b else 0
+            # The remainder of a number in the middle of a range says little: take the middle of what it can be.
+            return a if a < b else b // 2
         case "min":
             return min(a, b)
         case "max":
@@ -282,7 +324,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     busy = (units[largest] + 0.35 * (sum(units.values()) - units[largest])) * spill
     rounds = -(-programs // target.multiprocessors)
     depth = max(1, num_stages - 1)
-    chain = START + counts.steps * max(STEP, LATENCY / depth) + (LATENCY if not counts.steps else 0.0)
+    chain = START + walk.longest * max(STEP, LATENCY / depth) + (LATENCY if not walk.longest else 0.0)
     times = {
         largest: rounds * busy,
         "memory": memory / target.bandwidth,

@@ -197,12 +197,14 @@ class Emitter(Indices):
         index = tuple((axis, self.place(at, scope).var) for axis, at in where)
         scope.statements.append(Store(result.buffer, index, value.var, self.check_axes(where)))
 
-    def open_loop(self, dim: Dim, home: Scope) -> tuple[Scope, Callable[[Sequence[Carried]], None]]:
+    def open_loop(
+        self, dim: Dim, home: Scope, bounds: tuple[Value, Value] | None = None
+    ) -> tuple[Scope, Callable[[Sequence[Carried]], None]]:
         """Opens a loop in `home`; the second result closes it, given what it carries."""
         scope = Scope(dim, home)
         index = Var(dim.name + "0", TileType((), "index"), f"first {', '.join(dim.axes)} of this step")
         scope.memo["index", dim.name] = Value(index, scope)
-        start, stop = self.constant(0, "index"), self.stop(dim)
+        start, stop = bounds or (self.constant(0, "index"), self.stop(dim))
 
         def close(carried: Sequence[Carried]) -> None:
             home.statements.append(For(dim.name, index, start.var, stop.var, dim.tile, tuple(carried), tuple(scope.statements)))

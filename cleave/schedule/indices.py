@@ -125,28 +125,28 @@ class Indices(Statements, ABC):
 
     def span(self, dim: Dim, home: Scope) -> Value:
         """The element numbers of a dimension: a tile, or a scalar where its size is 1."""
-        if dim.role == "loop":
-            home = next((scope for scope in home.chain() if scope.dim is dim), home)
-            if home.dim is not dim:
-                raise InfeasibleError(f"axis of {dim.name} is used outside its loop")
-        else:
-            home = self.root
+        first = self.first(dim, home)
+        if dim.tile == 1:
+            return first
         key = ("span", dim.name)
-        found = home.memo.get(key)
+        found = first.scope.memo.get(key)
         if found is None:
-            start = home.memo["index", dim.name] if dim.role == "loop" else self._start(dim)
-            found = start
-            if dim.tile > 1:
-                var = Var(dim.name, TileType(((dim.name, dim.tile),), "index"), f"{dim.name}: {', '.join(dim.axes)}")
-                home.statements.append(Range(var, start.var))
-                found = Value(var, home, {dim.name: lanes.UNKNOWN} if self.ragged[dim.name] else {})
-            home.memo[key] = found
+            var = Var(dim.name, TileType(((dim.name, dim.tile),), "index"), f"{dim.name}: {', '.join(dim.axes)}")
+            first.scope.statements.append(Range(var, first.var))
+            found = Value(var, first.scope, {dim.name: lanes.UNKNOWN} if self.ragged[dim.name] else {})
+            first.scope.memo[key] = found
         return found
 
-    def _start(self, dim: Dim) -> Value:
+    def first(self, dim: Dim, home: Scope) -> Value:
+        """The scalar number of a dimension's first element in this program and step."""
         if dim.role == "full":
             return self.constant(0, "index")
-        return Value(self.starts[dim.name], self.root)
+        if dim.role == "grid":
+            return Value(self.starts[dim.name], self.root)
+        for scope in home.chain():
+            if scope.dim is dim:
+                return scope.memo["index", dim.name]
+        raise InfeasibleError(f"axis of {dim.name} is used outside its loop")
 
     def _axis(self, dim: Dim, axis: str, home: Scope) -> Value:
         whole = self.span(dim, home)

@@ -98,7 +98,8 @@ def data_nodes(index: Index) -> list[Node]:
     return ([] if index.node is None else [index.node]) + [node for arg in index.args for node in data_nodes(arg)]
 
 
-def _combined(kind: str, left: Index, right: Index) -> Index:
+def combined(kind: str, left: Index, right: Index) -> Index:
+    """Arithmetic on two indices, simplified where a term is 0 or 1 or a merge undoes a split."""
     a, b = (arg.size.constant if arg.kind == "number" and arg.size is not None else None for arg in (left, right))
     if (kind in ("add", "sub") and b == 0) or (kind in ("mul", "floordiv") and b == 1):
         return left
@@ -205,16 +206,16 @@ class Resolver:
                 table.update((old, at[new]) for old, new in renamed if new in at)
                 return self._arg(args[0], table)
             case "split", (str(axis), str(outer), str(inner)):
-                whole = _combined("add", _combined("mul", at[outer], self._length(inner)), at[inner])
+                whole = combined("add", combined("mul", at[outer], self._length(inner)), at[inner])
                 if self.sizes.axes[inner].chunk_of is not None:
                     whole = Index(whole.kind, whole.args, axes=whole.axes, loose=True)
                 return self._arg(args[0], {**at, axis: whole})
             case "merge", (pair, str(axis)):
                 outer, inner = _names(pair)
                 unit = self._length(inner)
-                return self._arg(args[0], {**at, outer: _combined("floordiv", at[axis], unit), inner: _combined("mod", at[axis], unit)})
+                return self._arg(args[0], {**at, outer: combined("floordiv", at[axis], unit), inner: combined("mod", at[axis], unit)})
             case "slice", (str(axis), str(new), start, step):
-                moved = _combined("add", _combined("mul", at[new], number(_extent(step))), number(_extent(start)))
+                moved = combined("add", combined("mul", at[new], number(_extent(step))), number(_extent(start)))
                 return self._arg(args[0], {**at, axis: moved})
             case "index", (str(axis), place):
                 return self._arg(args[0], {**at, axis: number(_extent(place))})
@@ -276,10 +277,10 @@ class Resolver:
         return node, 1.0
 
     def _pad(self, position: int, op: Op, at: Mapping[str, Index], axis: str, place: Index, low: Extent, value: float) -> Node:
-        inner = self._arg(op.args[0], {**at, axis: _clamped(_combined("sub", place, number(low)))})
+        inner = self._arg(op.args[0], {**at, axis: _clamped(combined("sub", place, number(low)))})
         index = self._place(place, position)
         start = self._place(number(low), position)
-        end = self._place(_combined("add", number(low), self._length(axis)), position)
+        end = self._place(combined("add", number(low), self._length(axis)), position)
         above = self._make("compare", (index, start), index.axes, "i1", position, attr=("ge",))
         below = self._make("compare", (index, end), index.axes, "i1", position, attr=("lt",))
         inside = self._make("and", (above, below), index.axes, "i1", position)
@@ -291,11 +292,11 @@ class Resolver:
         offset: Index = number(0)
         parts: list[tuple[Index, Node]] = []
         for axis, arg in zip(axes, op.args, strict=True):
-            moved = place if not parts else _clamped(_combined("sub", place, offset))
+            moved = place if not parts else _clamped(combined("sub", place, offset))
             if not parts and len(axes) > 1:
                 moved = Index(moved.kind, moved.args, moved.name, moved.size, moved.node, moved.axes, loose=True)
             part = self._arg(arg, {**at, axis: moved})
-            offset = _combined("add", offset, self._length(axis))
+            offset = combined("add", offset, self._length(axis))
             parts.append((offset, part))
         out = parts[-1][1]
         for end, part in reversed(parts[:-1]):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
+from .bounds import bounded
 from .emit import LOG2E, Emitter
 from .lanes import Lane
 from .nodes import REDUCING, Node
@@ -299,7 +300,7 @@ def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node
 def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
     """Emits the loop for a reduction and all that share it; afterwards `home` knows their values."""
     members = _members(emitter, dim, home, wanted)
-    scope, close = emitter.open_loop(dim, home)
+    scope, close = emitter.open_loop(dim, home, bounded(emitter, dim, members, home))
     carried: list[Carried] = []
     after: list[tuple[Node, Value]] = []
     alphas: dict[int, Value] = {}

@@ -12,7 +12,7 @@ from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
-from .cost import BYTES, START, Cost, Measure, estimate
+from .cost import BYTES, START, Cost, estimate, measure
 from .nodes import EntangledError, UnschedulableError
 from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
 from .plans import launches, plans
@@ -200,7 +200,7 @@ class Scheduler:
     def _choose(self, problem: Problem) -> Choice | None:
         best: Choice | None = None
         for plan, kernel in _kernels(problem, self.options.plans):
-            measured = Measure(kernel, problem.sizes)
+            measured = measure(kernel, problem.sizes)
             for warps, stages in launches(problem, plan):
                 cost = estimate(measured, warps, stages, problem.sizes, self.target)
                 if cost is not None and (best is None or cost.seconds < best.cost.seconds):

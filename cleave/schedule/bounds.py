@@ -1,0 +1,218 @@
+"""
+Loop bounds from masks: tiles that a predicate switches off throughout are skipped.
+
+A predicate may bound a loop where its falsity is neutral for everything the loop accumulates: a masked logit of -inf adds
+nothing to a maximum, a sum of exponentials or a product with one. Comparisons that are affine in the loop's index with a
+coefficient of 1 or -1 give an upper or lower bound, taken at its extreme over the tile of the other dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import lanes
+from .emit import Emitter
+from .lanes import Lane
+from .nodes import REDUCING, Index, Node, combined, number
+from .program import Reduce, TileType, Var
+from .roles import Dim
+from .statements import INFINITY, Scope, Value
+
+_FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A live lane has an index of at most (`upper`) or at least `limit`, an index without the loop's axis."""
+
+    upper: bool
+    limit: Index
+
+
+def bounded(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> tuple[Value, Value]:
+    """The first and last index (exclusive) between which a loop accumulates anything."""
+    zero = emitter.constant(0, "index")
+    start, stop = zero, emitter.stop(dim)
+    axis, *others = dim.axes
+    if others:
+        return start, stop
+    for bound in _bounds(members, axis):
+        limit = _extreme(emitter, bound.limit, bound.upper, home)
+        scope = limit.scope
+        if bound.upper:
+            end = emitter.let(scope, "add", (limit, emitter.constant(1, "index")), "index")
+            where = scope if stop.scope in scope.chain() else stop.scope
+            stop = emitter.let(where, "min", (stop, end), "index", name=f"{dim.name}_stop")
+        else:
+            low = emitter.let(scope, "max", (limit, emitter.constant(0, "index")), "index")
+            tile = emitter.constant(dim.tile, "index")
+            whole = emitter.let(scope, "floordiv", (low, tile), "index")
+            first = emitter.let(scope, "mul", (whole, tile), "index", name=f"{dim.name}_start")
+            where = scope if start.scope in scope.chain() else start.scope
+            start = first if start is zero else emitter.let(where, "max", (start, first), "index", name=f"{dim.name}_start")
+    return start, stop
+
+
+def _bounds(members: Sequence[Node], axis: str) -> list[Bound]:
+    """The bounds that predicates below the reductions of a loop give."""
+    out: list[Bound] = []
+    for predicate in _predicates(members, axis):
+        if all(_neutral_without(member, predicate) for member in members):
+            for atom in _conjuncts(predicate):
+                out.extend(bound for bound in _of_comparison(atom, axis) if bound not in out)
+    return out
+
+
+def _predicates(members: Sequence[Node], axis: str) -> list[Node]:
+    """The conditions of selections below some nodes that depend on an axis, in order."""
+    seen: dict[int, Node] = {}
+    pending = list(members)
+    found: dict[int, Node] = {}
+    while pending:
+        node = pending.pop()
+        if node.id in seen:
+            continue
+        seen[node.id] = node
+        pending.extend(node.args)
+        if node.kind == "select" and axis in node.args[0].axes:
+            found[node.args[0].id] = node.args[0]
+    return [found[key] for key in sorted(found)]
+
+
+def _conjuncts(predicate: Node) -> list[Node]:
+    if predicate.kind == "and":
+        return [atom for arg in predicate.args for atom in _conjuncts(arg)]
+    return [predicate]
+
+
+def _neutral_without(member: Node, predicate: Node) -> bool:
+    """Whether a reduction gains nothing from lanes where a predicate is false."""
+    known: dict[int, Lane] = {}
+    values = [_without(arg, predicate, known) for arg in member.args]
+    match member.kind:
+        case "shift":
+            return values[0] == -INFINITY
+        case "contract":
+            return lanes.product(values) == 0.0
+        case _:
+            return values[0] == {"sum": 0.0, "max": -INFINITY, "min": INFINITY}[str(member.attr[0])]
+
+
+def _without(node: Node, predicate: Node, known: dict[int, Lane]) -> Lane:
+    """What is known of a value in lanes where a predicate is false. Loaded numbers count as finite."""
+    if node.id not in known:
+        known[node.id] = _lane(node, predicate, known)
+    return known[node.id]
+
+
+def _lane(node: Node, predicate: Node, known: dict[int, Lane]) -> Lane:
+    match node.kind:
+        case "constant":
+            value = node.attr[0]
+            return float(value) if isinstance(value, int | float) else lanes.UNKNOWN
+        case "load" | "index" | "size":
+            return lanes.FINITE
+        case "select" if node.args[0] is predicate:
+            return _without(node.args[2], predicate, known)
+        case "shifted_exp":
+            return 0.0 if _without(node.args[0], predicate, known) == -INFINITY else lanes.UNKNOWN
+        case "contract":
+            return lanes.product([_without(arg, predicate, known) for arg in node.args])
+        case kind if kind in REDUCING:
+            return lanes.UNKNOWN
+        case kind:
+            return lanes.lane_of(kind, node.attr, [_without(arg, predicate, known) for arg in node.args])
+
+
+def _of_comparison(atom: Node, axis: str) -> list[Bound]:
+    if atom.kind != "compare" or any(arg.dtype not in ("index", "i32", "i64") for arg in atom.args):
+        return []
+    kind = str(atom.attr[0])
+    left, right = (_index_of(arg) for arg in atom.args)
+    if left is None or right is None or kind == "ne":
+        return []
+    parts = [kind] if kind != "eq" else ["le", "ge"]
+    first, second = _isolated(left, axis), _isolated(right, axis)
+    if first is None or second is None:
+        return []
+    (a, rest_a), (b, rest_b) = first, second
+    out: list[Bound] = []
+    for part in parts:
+        # (a - b) * index + rest_a - rest_b  <part>  0
+        coefficient, low, high = a - b, rest_a, rest_b
+        if coefficient < 0:
+            coefficient, low, high, part = -coefficient, high, low, _FLIPPED[part]
+        if coefficient != 1:
+            continue
+        limit = combined("sub", high, low)
+        if part == "lt":
+            limit = combined("sub", limit, number(1))
+        if part == "gt":
+            limit = combined("add", limit, number(1))
+        out.append(Bound(part in ("le", "lt"), limit))
+    return out
+
+
+def _index_of(node: Node) -> Index | None:
+    """An integer node as an index expression."""
+    if node.kind == "index":
+        return node.index
+    if node.kind == "constant" and isinstance(node.attr[0], int) and not isinstance(node.attr[0], bool):
+        value = node.attr[0]
+        return number(value) if value >= 0 else combined("sub", number(0), number(-value))
+    if node.kind in ("add", "sub", "mul"):
+        left, right = (_index_of(arg) for arg in node.args)
+        if left is not None and right is not None:
+            return combined(node.kind, left, right)
+    if node.kind == "cast":
+        return _index_of(node.args[0])
+    return None
+
+
+def _isolated(index: Index, axis: str) -> tuple[int, Index] | None:
+    """An index as a multiple of one axis' index plus a rest without it, where it has that form."""
+    if axis not in index.axes:
+        return 0, index
+    if index.kind == "axis":
+        return 1, number(0)
+    if index.kind not in ("add", "sub"):
+        return None
+    left, right = (_isolated(arg, axis) for arg in index.args)
+    if left is None or right is None:
+        return None
+    sign = 1 if index.kind == "add" else -1
+    return left[0] + sign * right[0], combined(index.kind, left[1], right[1])
+
+
+def _extreme(emitter: Emitter, index: Index, highest: bool, home: Scope) -> Value:
+    """The largest or smallest value of an index over the lanes of a tile, as a scalar."""
+    match index.kind:
+        case "add":
+            left, right = (_extreme(emitter, arg, highest, home) for arg in index.args)
+            return _on_scalars(emitter, "add", left, right)
+        case "sub":
+            left = _extreme(emitter, index.args[0], highest, home)
+            right = _extreme(emitter, index.args[1], not highest, home)
+            return _on_scalars(emitter, "sub", left, right)
+        case _:
+            pass
+    value = emitter.place(index, home)
+    if not value.var.type.dims:
+        return value
+    if index.kind == "axis" and len(emitter.dim_of[index.name].axes) == 1:
+        dim = emitter.dim_of[index.name]
+        first = emitter.first(dim, home)
+        return first if not highest else _on_scalars(emitter, "add", first, emitter.constant(dim.tile - 1, "index"))
+    kind = "max" if highest else "min"
+    for name, _ in reversed(value.var.type.dims):
+        dims = tuple(entry for entry in value.var.type.dims if entry[0] != name)
+        out = Var(kind, TileType(dims, "index"))
+        value.scope.statements.append(Reduce(out, kind, value.var, name))
+        value = Value(out, value.scope)
+    return value
+
+
+def _on_scalars(emitter: Emitter, kind: str, left: Value, right: Value) -> Value:
+    where = left.scope if right.scope in left.scope.chain() else right.scope
+    return emitter.let(where, kind, (left, right), "index")

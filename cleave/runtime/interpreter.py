@@ -1,110 +1,117 @@
 """
-Runs Triton kernels on the CPU, in one worker process that is started when first needed.
+Generated kernels on the CPU: one worker process, started with TRITON_INTERPRET=1, which Triton reads when it is imported.
 
-Triton reads TRITON_INTERPRET when it is imported and cannot compile ahead of time under it, so kernels are interpreted in a
-process of their own (`interpreter_worker`, whose docstring lists what the interpreter does differently from a GPU).
+The worker starts on first use, stays, is started again when it dies, and ends with this process. Arrays cross a socket.
+bfloat16 is emulated by the caller (`tt-emulate-bf16`): the worker only sees the other types.
+
+Where the interpreter differs from a GPU:
+
+- Its own bf16 is wrong (f32 to bf16 truncates, a bf16 dot multiplies bit patterns), hence the emulation.
+- f32 dots are always exact: `input_precision="tf32"` and `"tf32x3"` mean ieee.
+- Sums and dots add in numpy's order; exp, log and the like are numpy's, correct to half a unit or so in the last place.
+- Programs run one after another: races, and the overwriting of a buffer that is still read, cannot show.
+- Reading out of bounds reads what is there or crashes the worker; lanes that a mask switches off read 0 where no other value
+  is given.
+- Loop variables are Python integers, so integer overflow in 32 bits does not show in what is computed from them alone.
+- Pipelining, cache hints, `num_warps` and `num_stages` mean nothing.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import pickle
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One kernel launch: `arguments` are buffer names and numbers in the order of the kernel's parameters."""
-
-    kernel: str
-    grid: tuple[int, ...]
-    arguments: tuple[str | int | float, ...]
-    constants: Mapping[str, int] = field(default_factory=dict[str, int])
+from cleave.errors import CleaveError
+from cleave.runtime.plan import Plan
 
 
 class InterpreterError(RuntimeError):
-    """A kernel failed in the worker; the text is the worker's, with its traceback."""
+    """A generated kernel failed under the interpreter; the message holds the worker's traceback."""
 
 
 class Interpreter:
-    """A worker process. Safe to use from several threads: requests take turns."""
+    """A worker process and the connection to it. Calls from several threads take turns."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._lock = threading.Lock()
 
     def run(
         self,
+        plan: Plan,
         source: str,
-        calls: Sequence[Call],
-        buffers: Mapping[str, Array],
-        written: Sequence[str],
-        dtypes: Mapping[str, str],
-    ) -> dict[str, Array]:
+        kernels: Mapping[str, str],
+        arrays: Sequence[NDArray[Any]],
+        symbols: Mapping[str, int] | None = None,
+    ) -> list[NDArray[Any]]:
         """
-        Runs the calls in order and returns the written buffers.
+        The outputs of a plan for arrays in memory layout.
 
-        Shapes: buffers are contiguous; a bfloat16 buffer (by `dtypes`) is passed as its 16-bit patterns.
-        Raises: InterpreterError.
+        Raises: CleaveError for inputs that do not fit; InterpreterError where a kernel fails or the worker dies.
         """
-        request = {
-            "source": source,
-            "calls": [
-                {"kernel": call.kernel, "grid": call.grid, "arguments": call.arguments, "constants": dict(call.constants)} for call in calls
-            ],
-            "buffers": {name: np.array(array, order="C") for name, array in buffers.items()},
-            "written": list(written),
-            "dtypes": dict(dtypes),
-        }
-        with self._lock:
-            reply = self._exchange(request)
-        if "error" in reply:
-            raise InterpreterError(f"{reply['error']}\n{reply['traceback']}")
-        return reply["buffers"]
+        return self._ask(("plan", plan, source, dict(kernels), [np.ascontiguousarray(array) for array in arrays], dict(symbols or {})))
 
-    def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
-        process = self._started()
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            pickle.dump(request, process.stdin, protocol=5)
-            process.stdin.flush()
-            return pickle.load(process.stdout)
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as problem:
-            code = process.wait()
-            self._process = None
-            raise InterpreterError(f"the interpreter's worker ended with code {code}; it is started again at the next call\n") from problem
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            environment = {**os.environ, "TRITON_INTERPRET": "1"}
-            command = [sys.executable, "-m", "cleave.runtime.interpreter_worker"]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        return self._process
+    def launch(self, source: str, arrays: Sequence[NDArray[Any]], symbols: Mapping[str, int] | None = None) -> list[NDArray[Any]]:
+        """What the `launch` function of a generated file returns. Raises: InterpreterError."""
+        return self._ask(("launch", source, [np.ascontiguousarray(array) for array in arrays], dict(symbols or {})))
 
     def close(self) -> None:
-        """Ends the worker."""
+        """Ends the worker; the next call starts another."""
         with self._lock:
-            if self._process is not None:
-                assert self._process.stdin is not None
-                self._process.stdin.close()
-                self._process.wait(timeout=10)
-                self._process = None
+            self._stop()
+
+    def _ask(self, request: tuple[Any, ...]) -> list[NDArray[Any]]:
+        with self._lock:
+            connection = self._started()
+            try:
+                connection.send(request)
+                reply = connection.recv()
+            except (EOFError, OSError) as error:
+                code = self._process.wait(10) if self._process is not None else None
+                self._stop()
+                raise InterpreterError(f"the interpreter's process ended with code {code}") from error
+        if reply[0]:
+            return reply[1]
+        if isinstance(reply[1], CleaveError):
+            raise reply[1]
+        raise InterpreterError(f"{reply[1]}\n{reply[2]}")
+
+    def _started(self) -> Connection[Any, Any]:
+        if self._connection is None or self._process is None or self._process.poll() is not None:
+            self._stop()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                environment = os.environ | {"TRITON_INTERPRET": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
+                command = [sys.executable, "-m", "cleave.runtime.worker", str(theirs.fileno())]
+                self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=environment, stdin=subprocess.DEVNULL)
+            self._connection = Connection(ours.detach())
+        return self._connection
+
+    def _stop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._process is not None:
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
 
 
-_shared = Interpreter()
-atexit.register(_shared.close)
+INTERPRETER = Interpreter()
+"""The worker that all callers share."""
 
-
-def interpreter() -> Interpreter:
-    """The interpreter that this process shares."""
-    return _shared
+atexit.register(INTERPRETER.close)

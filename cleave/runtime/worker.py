@@ -1,0 +1,51 @@
+"""
+The process that runs kernels under Triton's CPU interpreter: started by `cleave.runtime.interpreter`, which sets
+TRITON_INTERPRET before this process imports Triton, and speaks to it over a connection whose descriptor is the argument.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cleave.runtime.launch import bind, load_module
+
+
+def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
+    """Runs `("plan", plan, source, kernels, arrays, symbols)` or `("launch", source, arrays, symbols)`."""
+    if request[0] == "plan":
+        _, plan, source, kernels, arrays, symbols = request
+        tensors = [torch.from_numpy(array) for array in arrays]
+        results = bind(plan, source, kernels, tensors, symbols)(*tensors)
+    else:
+        _, source, arrays, symbols = request
+        results = load_module(source).launch(*(torch.from_numpy(array) for array in arrays), **symbols)
+        results = results if isinstance(results, tuple) else (results,)
+    return [result.numpy() for result in results]
+
+
+def main() -> None:
+    """Answers requests until the other end closes: `(True, arrays)`, or `(False, error, traceback)`."""
+    torch.set_num_threads(1)
+    with Connection(int(sys.argv[1])) as connection:
+        while True:
+            try:
+                request = connection.recv()
+            except (EOFError, ConnectionResetError):
+                return
+            try:
+                with np.errstate(all="ignore"):
+                    reply: tuple[Any, ...] = (True, answer(request))
+            except Exception as error:
+                reply = (False, error if type(error).__module__.startswith("cleave") else repr(error), traceback.format_exc())
+            connection.send(reply)
+
+
+if __name__ == "__main__":
+    main()

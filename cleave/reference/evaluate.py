@@ -27,12 +27,13 @@ def evaluate(
     The results of a graph.
 
     Shapes: each input is laid out over `Input.axes`; each result over the axes of its value, in declared order.
-    `dtype` is the type float arithmetic is done in; with `respect_dtypes` every value is rounded to the type it names, ties
-    to even, else casts between floats do nothing. `shift(call, maxima)` gives an `alg.shift` another value than its maxima.
+    `dtype` is the type float arithmetic is done in; with `respect_dtypes` every value and result is rounded to the type it
+    names, ties to even, else casts between floats do nothing. `shift(call, maxima)` gives an `alg.shift` another value than its maxima.
     Raises: ValueError for inputs or extents that do not fit, KeyError for a symbol without a value.
     """
     values = evaluate_all(graph, inputs, symbols, dtype, respect_dtypes=respect_dtypes, shift=shift)
-    return tuple(values[output.value] for output in graph.outputs)
+    results = [values[output.value] for output in graph.outputs]
+    return tuple(rounded(result, output.dtype) if respect_dtypes else result for result, output in zip(results, graph.outputs, strict=True))
 
 
 def evaluate_all(

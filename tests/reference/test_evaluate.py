@@ -245,6 +245,13 @@ def test_casts_round_to_even_on_request_and_are_the_identity_else(dtype: str, va
     assert evaluate(graph, [np.array([value])], {})[0][0] == value
 
 
+def test_results_are_rounded_as_declared() -> None:
+    b = builder([axis("n", 1)], "n")
+    graph = b.finish([Output(b.add("add", 0, 0), "n", "f16")])
+    assert evaluate(graph, [np.array([0.1])], {}, respect_dtypes=True)[0][0] == np.float16(2 * np.float32(0.1))
+    assert evaluate(graph, [np.array([0.1])], {})[0][0] == 0.2
+
+
 def test_bf16_rounding_agrees_with_torch() -> None:
     torch = pytest.importorskip("torch")
     x = (RNG.normal(size=4000) * 10.0 ** RNG.uniform(-44, 38, 4000)).astype(np.float32)

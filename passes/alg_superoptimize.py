@@ -6,13 +6,14 @@ Search for other programs of the same value: a graph's body becomes `alg.alterna
     alg.yield %o                               "1" { %a = alg.contract %p, %v over [n]   %o = alg.div %a, %z   alg.yield %o }
                                                ...
 
-Equality: exact in the algebra, up to rounding and to the dtypes of intermediate results in floats; every alternative is
-verified in finite fields (`cleave.search.verify`). Region 0 is the program as written, the others follow with the most
-promising first, each with its FLOPs, bytes and number of dependent reductions. Comparisons take every value to be a number,
-so guards against NaN fold away.
+Equality: exact in the algebra, up to rounding and to the dtypes of intermediate results in floats. Every alternative is
+verified in finite fields (`cleave.search.verify`), then run in its dtypes on benign and adversarial inputs: one whose error
+exceeds twice that of the program as written is dropped (`cleave.algebra.gate`). Region 0 is the program as written, the
+others follow with the most promising first, each with its FLOPs, bytes and number of dependent reductions. Comparisons take
+every value to be a number, so guards against NaN fold away.
 
-Left alone: graphs that have alternatives already. What cut a search short is said in remarks on standard error. The search
-is deterministic unless the option `seconds` cuts it.
+Left alone: graphs that have alternatives already. What cut a search short and what was dropped is said in remarks on standard
+error. The search is deterministic unless the option `seconds` cuts it.
 
 Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fields (`cleave.search`).
 """
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from cleave.algebra import gate
 from cleave.bridge.alg import Alternative, alternatives_op, graph_of
 from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
@@ -63,11 +65,14 @@ class AlgSuperoptimizePass(ModulePass):
     hoist: bool = False
     """Count work on weights alone as done once, at load time."""
 
+    gate: bool = True
+    """Drop programs that are less accurate in floats than the program as written (`cleave.algebra.gate`)."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         options = self._options(op)
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             if not isinstance(graph.body.block.last_op, AlternativesOp):
-                _superoptimize(graph, options)
+                _superoptimize(graph, options, self.gate)
 
     def _options(self, op: ModuleOp) -> SearchOptions:
         for name, least in (("alternatives", 0), ("extra_ops", 0), ("cost_factor", 1), ("classes", 1), ("seconds", 0)):
@@ -80,11 +85,19 @@ class AlgSuperoptimizePass(ModulePass):
         )  # fmt: skip
 
 
-def _superoptimize(op: GraphOp, options: SearchOptions) -> None:
-    result = superoptimize(graph_of(op), options)
-    for cap in result.caps:
-        print(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {cap}", file=sys.stderr)
-    found = [Alternative(entry.name, entry.graph, entry.flops, entry.bytes, entry.phases) for entry in result.alternatives]
+def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool) -> None:
+    written = graph_of(op)
+    result = superoptimize(written, options)
+    others = result.alternatives[1:]
+    remarks = list(result.caps)
+    if gated and others:
+        passed = gate(written, [entry.graph for entry in others])
+        remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
+        others = tuple(others[index] for index in passed.kept)
+    for remark in remarks:
+        print(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {remark}", file=sys.stderr)
+    kept = (result.alternatives[0], *others)
+    found = [Alternative(entry.name, entry.graph, entry.flops, entry.bytes, entry.phases) for entry in kept]
     made = alternatives_op(found)
     made.location = op.location
     made.attributes |= op.attributes

@@ -1,112 +1,148 @@
 """
-Ahead-of-time compilation: a kernel's machine code and what it needs, without a GPU.
+Ahead-of-time compilation of generated kernels, for a GPU that need not be here: sm_80, sm_90, sm_100, gfx942 and the like.
+
+Triton cannot compile in a process that imported it under TRITON_INTERPRET; here that is an error.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import triton
+from xdsl.dialects.builtin import AnyFloat, BFloat16Type, DictionaryAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute
 
-from ..errors import CleaveError
-from .versions import ast_source, gpu_target, ptxas
+from cleave.bridge.plan import plans_of
+from cleave.dialects import tt
+from cleave.runtime.launch import load_module
+from cleave.runtime.plan import Call, calls
+from cleave.runtime.versions import gpu_target, quiet
+from cleave.targets.triton_python import TritonFile, triton_file
+from cleave.targets.ttir import ttir_text
 
-SHARED_LIMITS = {"sm_80": 166912, "sm_90": 232448, "sm_100": 232448, "gfx942": 65536}
+SHARED_LIMITS: Mapping[str, int] = {"sm_80": 166912, "sm_90": 232448, "sm_100": 232448, "gfx942": 65536}
+"""Bytes of shared memory that one program may use, by architecture."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledKernel:
     """
-    A compiled kernel.
+    A compiled kernel: its code in each form by name (ttir, ttgir, llir, ptx or amdgcn, cubin or hsaco), and what it uses.
 
-    `shared` is in bytes a program, `spilled` in bytes a thread, `registers` a thread's; the last two are 0 where the target's
-    assembler does not say. `stages` are Triton's texts by name (ttir, ttgir, ptx or amdgcn).
+    Units: shared memory in bytes; registers and spills per thread, spills in 4-byte registers.
     """
 
     name: str
     architecture: str
+    asm: Mapping[str, str | bytes]
     shared: int
     registers: int
-    spilled: int
-    binary: bytes
-    stages: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    spills: int
 
     @property
-    def uses_wgmma(self) -> bool:
-        """Whether dots became Hopper's warpgroup instructions."""
-        return "wgmma.mma_async" in self.stages.get("ptx", "")
-
-    @property
-    def fits(self) -> bool:
-        """Whether shared memory suffices on the architecture."""
-        return self.shared <= SHARED_LIMITS.get(self.architecture, 0)
+    def wgmma(self) -> int:
+        """How many warp-group matrix instructions (Hopper) the code has."""
+        return str(self.asm.get("ptx", "")).count("wgmma.mma_async")
 
 
-def compile_kernel(
-    kernel: Any,
-    signature: Mapping[str, str],
-    architecture: str,
-    num_warps: int,
-    num_stages: int,
-    constants: Mapping[str, int] | None = None,
-    divisible: Mapping[str, int] | None = None,
-) -> Compiled:
+def _triton_type(type_: Attribute) -> str:
+    """The type of an argument as a Triton signature spells it."""
+    match type_:
+        case tt.PtrType(pointee=pointee):
+            return f"*{_triton_type(pointee)}"
+        case BFloat16Type():
+            return "bf16"
+        case IntegerType():
+            return f"i{type_.bitwidth}"
+        case _:
+            assert isinstance(type_, AnyFloat), f"{type_} is not the type of an argument"
+            return f"fp{type_.bitwidth}"
+
+
+def compile_kernel(file: TritonFile, func: tt.FuncOp, call: Call, architecture: str) -> CompiledKernel:
     """
-    Compiles a `triton.jit` function for an architecture.
+    Compiles one kernel of a generated file as it will be launched by `call`.
 
-    `signature`, `constants` and `divisible` are by parameter name (see `versions.ast_source`).
-    Raises: CleaveError with the compiler's reason.
+    Raises: RuntimeError under TRITON_INTERPRET, and what Triton raises for code that it cannot compile.
     """
-    source = ast_source(kernel, signature, constants or {}, divisible or {})
-    return _compile(source, kernel.__name__, architecture, num_warps, num_stages)
+    _refuse_interpreter()
+    import triton
+    from triton.compiler import ASTSource
+
+    kernel = getattr(load_module(file.text), file.kernels[func.sym_name.data])
+    signature = {name: _triton_type(type_) for name, type_ in zip(kernel.arg_names, func.function_type.inputs, strict=True)}
+    attrs: dict[tuple[int, ...], list[list[Any]]] = {}
+    for position, entry in enumerate(func.arg_attrs or ()):
+        if isinstance(entry, DictionaryAttr) and "tt.divisibility" in entry.data:
+            attrs[(position,)] = [["tt.divisibility", 16]]
+    source = ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs)
+    return _compiled(triton.compile(source, target=gpu_target(architecture), options=_options(call)), func, architecture)
 
 
-def compile_ttir(text: str, name: str, architecture: str, num_warps: int, num_stages: int) -> Compiled:
-    """
-    Compiles a module of Triton IR with one public function.
+def compile_ttir(module: ModuleOp, func: tt.FuncOp, call: Call, architecture: str) -> CompiledKernel:
+    """Compiles one kernel from its TTIR, through Triton's own parser. Raises: as `compile_kernel`."""
+    _refuse_interpreter()
+    import triton
 
-    Raises: CleaveError with the compiler's reason.
-    """
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.ttir"
-        path.write_text(text)
-        return _compile(str(path), name, architecture, num_warps, num_stages)
+        path = Path(folder) / f"{func.sym_name.data}.ttir"
+        path.write_text(ttir_text(module, func.sym_name.data))
+        return _compiled(triton.compile(str(path), target=gpu_target(architecture), options=_options(call)), func, architecture)
 
 
-def _compile(source: Any, name: str, architecture: str, num_warps: int, num_stages: int) -> Compiled:
-    options = {"num_warps": num_warps, "num_stages": num_stages, "enable_fp_fusion": True}
-    try:
-        out: Any = cast("Any", triton).compile(source, target=gpu_target(architecture), options=options)
-    except Exception as problem:
-        lines = [line for line in str(problem).splitlines() if line.strip()]
-        reason = lines[-1] if lines else type(problem).__name__
-        raise CleaveError("", f"Triton refused it for {architecture}: {reason}", op=name) from problem
-    stages = {str(key): value for key, value in out.asm.items() if isinstance(value, str)}
-    binary: bytes = out.asm.get("cubin") or out.asm.get("hsaco") or b""
-    registers, spilled = _resources(stages, architecture)
-    return Compiled(name, architecture, int(out.metadata.shared), registers, spilled, binary, stages)
+def compile_module(module: ModuleOp, architecture: str) -> tuple[CompiledKernel, ...]:
+    """Compiles every kernel that the programs of a `tt` module launch, once each. Raises: as `compile_kernel`."""
+    file = triton_file(module)
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
+    launches: dict[str, Call] = {}
+    for plan in plans_of(module):
+        for call in calls(plan):
+            launches.setdefault(call.kernel, call)
+    return tuple(compile_kernel(file, functions[name], call, architecture) for name, call in launches.items())
 
 
-def _resources(stages: Mapping[str, str], architecture: str) -> tuple[int, int]:
-    """Registers and spilled bytes a thread, as the assembler reports them."""
-    if "amdgcn" in stages:
-        registers = re.search(r"\.vgpr_count:\s*(\d+)", stages["amdgcn"])
-        spilled = re.search(r"\.vgpr_spill_count:\s*(\d+)", stages["amdgcn"])
-        return int(registers.group(1)) if registers else 0, 4 * int(spilled.group(1)) if spilled else 0
-    exact = re.search(r"\.target\s+(sm_\w+)", stages["ptx"])
-    assert exact is not None, "PTX without a target"
-    assembler = ptxas(int(architecture.removeprefix("sm_")))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.ptx"
-        path.write_text(stages["ptx"])
-        command = [str(assembler), "-v", f"--gpu-name={exact.group(1)}", str(path), "-o", str(Path(folder) / "kernel.cubin")]
-        report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    registers = re.search(r"Used (\d+) registers", report)
-    spilled = re.search(r"(\d+) bytes spill stores", report)
-    return int(registers.group(1)) if registers else 0, int(spilled.group(1)) if spilled else 0
+def _refuse_interpreter() -> None:
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise RuntimeError("Triton cannot compile under TRITON_INTERPRET=1; unset it")
+    quiet()
+
+
+def _options(call: Call) -> dict[str, int]:
+    return {"num_warps": call.num_warps, "num_stages": call.num_stages}
+
+
+def _compiled(result: Any, func: tt.FuncOp, architecture: str) -> CompiledKernel:
+    asm: dict[str, str | bytes] = dict(result.asm)
+    registers, spills = _amd_usage(str(asm["amdgcn"])) if "amdgcn" in asm else _nvidia_usage(asm["cubin"])
+    return CompiledKernel(func.sym_name.data, architecture, asm, result.metadata.shared, registers, spills)
+
+
+def _amd_usage(text: str) -> tuple[int, int]:
+    """Vector registers and spilled ones, from the notes in the assembly."""
+
+    def number(key: str) -> int:
+        found = re.search(rf"\.{key}:\s*(\d+)", text)
+        return int(found.group(1)) if found else 0
+
+    return number("vgpr_count"), number("vgpr_spill_count")
+
+
+def _nvidia_usage(cubin: str | bytes) -> tuple[int, int]:
+    """Registers and spilled ones, as the cuobjdump beside Triton's own assembler reads them from the binary."""
+    import triton
+
+    assert isinstance(cubin, bytes), "a cubin is bytes"
+    tool = Path(str(triton.__file__)).parent / "backends/nvidia/bin/cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        text = subprocess.run([str(tool), "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+    registers, stack = re.search(r"REG:(\d+)", text), re.search(r"STACK:(\d+)", text)
+    assert registers is not None and stack is not None, "cuobjdump reports registers and stack"
+    return int(registers.group(1)), int(stack.group(1)) // 4

@@ -102,7 +102,7 @@ class _Launch:
 
 class Bound:
     """
-    A plan for tensors of given shapes, strides and device.
+    A plan for tensors of given shapes, strides and device. `copies` counts the inputs that calls had to copy.
 
     Raises on creation: CleaveError for inputs that do not fit the plan, and for sizes beyond 32 bits.
     """
@@ -111,6 +111,7 @@ class Bound:
         self, plan: Plan, kernels: Mapping[str, Any], inputs: Sequence[torch.Tensor], symbols: Mapping[str, int] | None = None
     ) -> None:
         self.plan = plan
+        self.copies = 0
         self.sizes = bind_sizes(plan, [tuple(tensor.shape) for tensor in inputs], symbols)
         for axis, size in self.sizes.items():
             if size >= 2**31:
@@ -175,7 +176,8 @@ class Bound:
         """Runs the plan on tensors like those it was bound to; the results are new tensors."""
         tensors: dict[str, torch.Tensor] = {}
         for buffer, layout, tensor in zip(self.plan.inputs, self.plan.layouts, inputs, strict=False):
-            tensors[buffer.name] = fitting(tensor, buffer, layout, self.sizes)
+            fit = tensors[buffer.name] = fitting(tensor, buffer, layout, self.sizes)
+            self.copies += fit is not tensor
         for name, place in self.places.items():
             if name not in tensors:
                 tensors[name] = torch.empty(place.shape, dtype=TORCH_DTYPES[place.buffer.dtype], device=self.device)

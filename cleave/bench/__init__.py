@@ -1,0 +1,1 @@
+"""Benchmarks: programs written as a person writes them, and a fair clock. `cleave-bench` is the command."""

@@ -1,0 +1,66 @@
+"""
+`cleave-bench`: times compiled programs beside the best existing implementations on a GPU.
+
+Ratios are best existing time over Cleave's, so more than 1 is faster; a wrong result has no ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    out = argparse.ArgumentParser(prog="cleave-bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = out.add_subparsers(dest="command", required=True)
+    programs = commands.add_parser("programs", help="attention, norm + linear and norm + SwiGLU at several sizes")
+    programs.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
+    programs.add_argument("--dtype", default="bfloat16", choices=("float16", "bfloat16", "float32"))
+    programs.add_argument("--flush", default="write", choices=("write", "read"), help="how the L2 cache is flushed between replays")
+    programs.add_argument("--max-autotune", action="store_true", help="also time torch.compile's max-autotune")
+    programs.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
+    return out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0 when every result of Cleave is right, 1 when one is wrong or missing, 2 for usage or no GPU."""
+    options = parser().parse_args(arguments)
+    import torch
+    from rich.console import Console
+    from rich.table import Table
+
+    if not torch.cuda.is_available():
+        print("cleave-bench: error: no CUDA device was found; run it on a machine with an NVIDIA GPU", file=sys.stderr)
+        return 2
+    from cleave.bench.programs import cases
+    from cleave.bench.run import Result, measure
+
+    results: list[Result] = []
+    chosen = [case for case in cases() if options.only in case.name]
+    for number, case in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr, flush=True)
+        results.append(measure(case, getattr(torch, options.dtype), options.flush, options.max_autotune))
+        if options.json is not None:
+            options.json.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
+    table = Table(title=f"{torch.cuda.get_device_name()}, {options.dtype}, milliseconds, L2 flushed by {options.flush}s")
+    names = list(dict.fromkeys(name for result in results for name in result.milliseconds))
+    for heading in ("case", *names, "ratio", "error", "compile s"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for result in results:
+        ratio = result.ratio()
+        cells = [f"{result.milliseconds[name]:.4f}" if name in result.milliseconds else "-" for name in names]
+        error = f"{result.errors['cleave']:.1e}" if "cleave" in result.errors else "-"
+        table.add_row(result.case, *cells, "-" if ratio is None else f"{ratio:.2f}", error, f"{result.compile_seconds:.1f}")
+    Console(width=200 if not sys.stdout.isatty() else None).print(table)
+    for result in results:
+        for name, reason in result.failed.items():
+            print(f"{result.case}: {name}: {reason}")
+    return 1 if any("cleave" in result.failed for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -911,7 +911,7 @@ class LoadOp(AccessOp):
             raise VerifyException("the numbers of axes and of their indices or extents differ")
         self.verify_access()
         out = _tile(self.out)
-        if out.shape != self.dims or out.element != cast(BufferType, self.buffer.type).element:
+        if set(out.shape.items()) != set(self.dims.items()) or out.element != cast(BufferType, self.buffer.type).element:
             element = cast(BufferType, self.buffer.type).element
             raise VerifyException(f"the result is {out}; the indices and the buffer give {_spelled(self.dims)} of {element}")
         if self.eviction is not None and self.eviction.data not in ("evict_first", "evict_last"):

@@ -70,7 +70,7 @@ class _Lowering:
         self.parts: dict[SSAValue, tuple[Tensor, Tensor]] = {}
         for name, buffer in zip(names_of(op.buffer_names), op.buffer_arguments, strict=True):
             element = _element(typed(sched.BufferType, buffer.type).element)
-            self.pointers[buffer] = self.argument(tt.PtrType(i8 if element == i1 else element), name)
+            self.pointers[buffer] = self.argument(tt.PtrType(i8 if element == i1 else element), f"{name}_ptr")
         for position, (name, buffer) in enumerate(zip(names_of(op.buffer_names), op.buffer_arguments, strict=True)):
             type_ = typed(sched.BufferType, buffer.type)
             for axis, stride in type_.stride.items():
@@ -246,8 +246,8 @@ class _Lowering:
         divisor = typed(sched.BufferType, buffer.type).divisor.value.data
         return multiply(self.blocks, Tensor(self.strides[buffer, axis]), divisor).value
 
-    def address(self, op: sched.AccessOp) -> Tensor:
-        """The address of every lane."""
+    def address(self, op: sched.AccessOp, dims: dict[str, int]) -> Tensor:
+        """The address of every lane of a tile with the given dimensions."""
         scalars: dict[int, Tensor | None] = {}
         lanes: Tensor | None = None
         for axis, index in op.places:
@@ -266,48 +266,48 @@ class _Lowering:
                 term = multiply(self.blocks, tile if fits else cast(self.blocks, tile, i64), stride)
                 lanes = add(self.blocks, lanes, term)
         pointer = Tensor(self.pointers[op.memory])
-        name = pointer.value.name_hint
+        name = names_of(self.op.buffer_names)[self.op.buffer_arguments.index(op.memory)]
         for _, total in sorted(scalars.items(), key=lambda entry: entry[0]):
             if total is not None:
                 pointer = apply(self.blocks, tt.AddPtrOp, pointer, total)
                 self.name(pointer.value, f"{name}_base")
         if lanes is None:
-            return spread(self.blocks, pointer, op.dims)
-        offsets = spread(self.blocks, lanes, op.dims)
+            return spread(self.blocks, pointer, dims)
+        offsets = spread(self.blocks, lanes, dims)
         self.name(offsets.value, f"{name}_offsets")
-        out = apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, op.dims), offsets)
+        out = apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, dims), offsets)
         self.name(out.value, f"{name}_places")
         return out
 
-    def mask(self, op: sched.AccessOp) -> SSAValue | None:
-        """Which lanes are within the checked extents, None where nothing is checked."""
+    def mask(self, op: sched.AccessOp, dims: dict[str, int]) -> SSAValue | None:
+        """Which lanes of a tile are within the checked extents, None where nothing is checked."""
         out: Tensor | None = None
         for axis, bound in op.bounds:
             index = dict(op.places)[axis]
             inside = self.functions.compare("lt", self.get(index), self.get(bound))
             self.name(inside.value, f"{axis}_inside")
-            full = spread(self.blocks, inside, op.dims)
+            full = spread(self.blocks, inside, dims)
             out = full if out is None else apply(self.blocks, arith.AndIOp, out, full)
         return None if out is None else out.value
 
     def load(self, op: sched.LoadOp) -> None:
-        pointer, mask = self.address(op).value, self.mask(op)
+        type_ = typed(sched.TileType, op.out.type)
+        pointer, mask = self.address(op, type_.shape).value, self.mask(op, type_.shape)
         kind = tt.pointee_of(pointer.type)
         other = None
         if op.other is not None and mask is not None:
             other = constant(self.blocks, op.other.value.data, kind)
         evict = tt.EVICTIONS[op.eviction.data if op.eviction else ""]
         loaded = self.blocks.value(tt.LoadOp(pointer, mask, other, evict))
-        result = Tensor(loaded, tuple(op.dims))
-        element = typed(sched.BufferType, op.buffer.type).element
-        self.put(op.out, cast(self.blocks, result, i1) if element == i1 else result)
+        result = Tensor(loaded, tuple(type_.shape))
+        self.put(op.out, cast(self.blocks, result, i1) if type_.element == i1 else result)
 
     def store(self, op: sched.StoreOp) -> None:
         value = self.get(op.value)
         if value.element == i1:
             value = cast(self.blocks, value, i8)
         value = spread(self.blocks, value, op.dims)
-        self.blocks.add(tt.StoreOp(self.address(op).value, value.value, self.mask(op)))
+        self.blocks.add(tt.StoreOp(self.address(op, op.dims).value, value.value, self.mask(op, op.dims)))
 
     # Compound operations
 

@@ -126,7 +126,11 @@ class HostText:
                 raise AssertionError(f"axis {scalar.name} is not in the layout of {buffer}")
 
     def call(self, step: Call) -> None:
-        counts = [f"({text})" if " " in text and not text.startswith("triton.cdiv") else text for text in map(self.extent, step.grid)]
+        counts = [
+            f"({text})" if " " in text and not text.startswith("triton.cdiv") else text
+            for text in map(self.extent, step.grid)
+            if text != "1"
+        ]
         self.line(f"programs = {self.product(counts)}" + ("  # fastest varying first" if len(counts) > 1 else ""))
         arguments = [*(self.buffers[name] for name in step.buffers), *(self.scalar(scalar, step) for scalar in step.scalars)]
         arguments += [f"num_warps={step.num_warps}", f"num_stages={step.num_stages}"]

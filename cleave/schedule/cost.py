@@ -99,6 +99,7 @@ class Measure:
         self.staged = 0
         self.resident = 0
         self.carried = 0
+        self.kept: set[tuple[tuple[str, int], ...]] = set()
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
         for name, var in kernel.sizes:
@@ -162,7 +163,7 @@ class Measure:
         if op.kind in EXPENSIVE:
             self.counts.exps += size
         self.counts.work += size * (0.5 if op.kind in ("cast", "compare", "select") else 1.0)
-        if op.out.type.dtype in ("f32", "f16", "bf16"):
+        if op.out.type.dtype in ("f32", "f16", "bf16") and op.out.type.dims not in self.kept:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
@@ -199,13 +200,16 @@ class Measure:
             self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
         width = BYTES[a.type.dtype]
         self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
-        self.widest = max(self.widest, _elements(out) * 4)
+        if out.type.dims not in self.kept:
+            self.widest = max(self.widest, _elements(out) * 4)
 
     def _loop(self, op: For, trips: float) -> None:
         start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
         self.varies = self.varies or bool(self._from((op.start, op.stop)))
         count = max(0, -(-(stop - start) // op.step))
         self.scalars[id(op.index)] = start + (count // 2) * op.step
+        # What is carried stays in registers to the end, and updates happen in place.
+        self.kept.update(entry.inner.type.dims for entry in op.carried)
         self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
         self.counts.steps += count * trips
         self.body(op.body, trips * count, True)
@@ -304,15 +308,14 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     threads = num_warps * target.warp
     registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32
     shared = walk.staged * max(1, num_stages - 1) + walk.resident + (walk.widest // 4 if counts.dots else 0)
-    if shared > target.shared or registers > 320:
+    if shared > target.shared or registers > 255:
         return None
-    blocks = max(1, min(32, target.registers // (threads * min(255, registers)), target.shared // max(1, shared), 2048 // threads))
+    blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
     concurrent = target.multiprocessors * blocks
     waves = -(-programs // concurrent)
     unique = _unique_bytes(walk.kernel, sizes)
     memory = _memory_bytes(walk, unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
-    spill = 1.0 if registers <= 255 else 1.0 + (registers - 255) / 40
     each = target.multiprocessors
     units = {
         "dots": counts.dots * each / target.dot_rate + counts.dots32 * each / target.dot32_rate,
@@ -321,7 +324,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
         "shared memory": counts.shared / SHARED_RATE,
     }
     largest = max(units, key=lambda name: units[name])
-    busy = (units[largest] + 0.35 * (sum(units.values()) - units[largest])) * spill
+    busy = units[largest] + 0.35 * (sum(units.values()) - units[largest])
     rounds = -(-programs // target.multiprocessors)
     depth = max(1, num_stages - 1)
     chain = START + walk.longest * max(STEP, LATENCY / depth) + (LATENCY if not walk.longest else 0.0)

@@ -59,6 +59,11 @@ class Candidate:
     seconds: float
     cuts: tuple[int, ...]
 
+    @property
+    def flops(self) -> float:
+        """Operations of all kernels."""
+        return sum(choice.cost.flops for choice in self.choices)
+
 
 @dataclass(slots=True)
 class Scheduler:
@@ -234,32 +239,43 @@ def schedule(
     Raises: CleaveError where a symbol has no size or no graph can be scheduled.
     """
     chosen = options or ScheduleOptions()
-    best: Candidate | None = None
+    found: list[tuple[str, Candidate]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
-    plain = any(not _free_counts(graph, sizes) for graph in graphs)
-    for number, graph in enumerate(graphs[: chosen.alternatives]):
+    tried = list(enumerate(graphs[: chosen.alternatives]))
+    tried.sort(key=lambda entry: bool(_free_counts(entry[1], sizes)))
+    for number, graph in tried:
         counts: list[dict[str, int]] = [{}]
         if _free_counts(graph, sizes):
-            counts = _chunk_counts(graph, sizes, target, plain)
+            if any(candidate.seconds <= 2 * (target.launch + START) for _, candidate in found):
+                notes.append(f"alternative {number}: not split, two launches take longer")
+                continue
+            counts = _chunk_counts(graph, sizes, target, bool(found))
             if not counts:
                 notes.append(f"alternative {number}: not split, there are enough programs without")
         for count in counts:
-            said = "".join(f", {name} = {value}" for name, value in count.items())
+            said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                found = _candidate(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
+                candidate = _candidate(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
             except CleaveError as error:
                 failure = failure or error
-                notes.append(f"alternative {number}{said}: {error}")
+                notes.append(f"{said}: {error}")
                 break
-            kernels = len(found.choices)
-            notes.append(f"alternative {number}{said}: {found.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
-            if best is None or found.seconds < best.seconds:
-                best = found
-    if best is None:
+            kernels = len(candidate.choices)
+            notes.append(f"{said}: {candidate.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
+            found.append((said, candidate))
+    if not found:
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
-    return assemble(best, notes)
+    name, best = _preferred(found)
+    return assemble(best, [*notes, f"chosen: {name}"])
+
+
+def _preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
+    """The fastest; of those within a tenth of it, which the model cannot tell apart, the one that does least work."""
+    least = min(candidate.seconds for _, candidate in found)
+    close = [entry for entry in found if entry[1].seconds <= 1.1 * least]
+    return min(close, key=lambda entry: (entry[1].flops, entry[1].seconds))
 
 
 def _free_counts(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:

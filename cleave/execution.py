@@ -23,6 +23,8 @@ from cleave.layouts import layout_axes, memory_shape, parse_layout
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from cleave.dialects.sched import ProgramOp
+    from cleave.runtime.plan import Plan
     from cleave.schedule.program import Program
 
 Array: TypeAlias = NDArray[Any]
@@ -124,7 +126,25 @@ def of_program(program: Program) -> Runnable:
     return _of_tiles(program, "sched", call)
 
 
-def _of_tiles(program: Program, level: str, call: Callable[[Sequence[Array], Mapping[str, int], Precision], tuple[Array, ...]]) -> Runnable:
+def of_lowered(module: ModuleOp) -> Runnable:
+    """The emitted Triton of a `tt` module with one program, in Triton's interpreter. It has one precision, the declared one."""
+    from cleave.bridge.plan import plans_of
+
+    (plan,) = plans_of(module)
+
+    def call(inputs: Sequence[Array], sizes: Mapping[str, int], precision: Precision) -> tuple[Array, ...]:
+        from cleave.runtime.execute import execute
+
+        if precision != "declared":
+            raise CleaveError(None, "a tt module runs in its declared types only", "give --precision declared")
+        return tuple(np.asarray(result) for result in execute(module, inputs, sizes))
+
+    return _of_tiles(plan, "tt", call)
+
+
+def _of_tiles(
+    program: Program | Plan, level: str, call: Callable[[Sequence[Array], Mapping[str, int], Precision], tuple[Array, ...]]
+) -> Runnable:
     names = dict.fromkeys(symbol for _, extent in program.sizes for symbol in extent.symbols)
     layouts = program.layouts
     return Runnable(
@@ -172,7 +192,7 @@ def runnables(module: ModuleOp, alternative: int = 0) -> tuple[Runnable, ...]:
     from cleave.bridge.alg import alternatives_of
     from cleave.bridge.sched import program_of
     from cleave.dialects.alg import GraphOp
-    from cleave.dialects.sched import ProgramOp
+    from cleave.dialects.sched import LaunchFuncOp, ProgramOp
 
     found: list[Runnable] = []
     for op in module.walk():
@@ -182,6 +202,8 @@ def runnables(module: ModuleOp, alternative: int = 0) -> tuple[Runnable, ...]:
                 if alternative >= len(choices):
                     raise CleaveError(op, f"there is no alternative {alternative}", f"the last is {len(choices) - 1}")
                 found.append(of_graph(choices[alternative].graph))
+            case ProgramOp() if any(isinstance(step, LaunchFuncOp) for step in op.body.block.ops):
+                found.append(of_lowered(_alone(module, op)))
             case ProgramOp():
                 found.append(of_program(program_of(op)))
             case _:
@@ -189,3 +211,15 @@ def runnables(module: ModuleOp, alternative: int = 0) -> tuple[Runnable, ...]:
     if not found:
         raise CleaveError(module, "there is nothing to run", "an alg.graph or a sched.program is")
     return tuple(found)
+
+
+def _alone(module: ModuleOp, program: ProgramOp) -> ModuleOp:
+    """A copy of the module without its other programs."""
+    from cleave.dialects.sched import ProgramOp
+
+    copy = module.clone()
+    for op in list(copy.body.block.ops):
+        if isinstance(op, ProgramOp) and op.sym_name != program.sym_name:
+            op.detach()
+            op.erase()
+    return copy

@@ -97,6 +97,11 @@ def chosen(programs: Sequence[Runnable], name: str) -> tuple[Runnable, ...]:
     return found
 
 
+def precision_of(program: Runnable, asked: Precision | None) -> Precision:
+    """The precision asked for, by default float64 except for `tt`, which has only the declared one."""
+    return asked or ("declared" if program.level == "tt" else "f64")
+
+
 def run(program: Runnable, inputs: Sequence[Array], sizes: Mapping[str, int], precision: Precision) -> tuple[Array, ...]:
     """The results of a program. Raises: CleaveError, saying which program failed and why."""
     try:
@@ -153,7 +158,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
     parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")
     parser.add_argument("--seed", type=int, default=0, help="seed of random inputs")
-    parser.add_argument("--precision", choices=get_args(Precision), default="f64", help="how floats are held; declared rounds to each type")
+    parser.add_argument("--precision", choices=get_args(Precision), help="how floats are held: f64 (default), f32, or rounded as declared")
     parser.add_argument("--program", default="", help="name of the one program to run")
     parser.add_argument("--alternative", type=int, default=0, help="which of a graph's alternatives to run")
     parser.add_argument("--print", dest="full", action="store_true", help="print every element of the results")
@@ -167,7 +172,7 @@ def execute(args: argparse.Namespace) -> int:
     """Runs what the arguments ask for and returns the exit code. Raises: CleaveError, OSError, UsageError."""
     given = dimensions(args.dims)
     inputs = Inputs(args.inputs, args.seed)
-    precision = cast(Precision, args.precision)
+    asked = cast("Precision | None", args.precision)
     programs = chosen(loaded(args.file, args.alternative), args.program)
     others: Sequence[Runnable | None] = [None] * len(programs)
     if args.compare is not None:
@@ -179,11 +184,11 @@ def execute(args: argparse.Namespace) -> int:
     for program, other in zip(programs, others, strict=True):
         sizes = program.sizes(given)
         arrays = inputs.arrays(program, sizes)
-        results = run(program, arrays, sizes, precision)
+        results = run(program, arrays, sizes, precision_of(program, asked))
         where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
         print(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
         if other is not None:
-            accepted &= _compared(program, results, other, arrays, sizes, precision, args.tolerance)
+            accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
             continue
         for slot, value in zip(program.outputs, results, strict=True):
             print(described(slot, value, args.full))
@@ -199,7 +204,7 @@ def _compared(
     other: Runnable,
     arrays: Sequence[Array],
     sizes: Mapping[str, int],
-    precision: Precision,
+    asked: Precision | None,
     tolerance: float,
 ) -> bool:
     """Prints the errors of the results against another program on the same inputs; true if all are within the tolerance."""
@@ -207,7 +212,8 @@ def _compared(
     if shapes != [(slot.dtype, slot.layout) for slot in (*other.inputs, *other.outputs)]:
         raise CleaveError(None, f"@{program.name} and @{other.name} differ in the dtypes or layouts of arguments or results")
     own = {symbol.name for symbol in other.symbols}
-    expected = run(other, arrays, other.sizes({name: size for name, size in sizes.items() if name in own}), precision)
+    others = other.sizes({name: size for name, size in sizes.items() if name in own})
+    expected = run(other, arrays, others, precision_of(other, asked))
     accepted = True
     for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
         absolute, relative = errors(value, wanted)

@@ -23,6 +23,7 @@ from .bridge.sched import program_of
 from .errors import CleaveError
 from .frontend import Bindings, capture
 from .graph import Graph
+from .remarks import collected
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .schedule import TARGETS
@@ -50,19 +51,22 @@ class Kernel:
 @dataclass(frozen=True, slots=True)
 class Report:
     """
-    What compiling did. `seconds` by stage; `alternative` names the program of the algebra that was scheduled, of `alternatives`;
-    `notes` are the scheduler's reasons with its estimates of FLOPs, bytes and microseconds; `copies` counts inputs that calls
-    had to copy because their memory was not as in the example.
+    What compiling did.
+
+    `seconds` by stage; `alternatives` is how many programs of the algebra competed; `notes` are the scheduler's reasons, with the
+    alternative it chose and its estimates of FLOPs, bytes and microseconds; `remarks` are what the passes said; `copies` counts
+    inputs that calls had to copy because their memory was not as in the example.
     """
 
     seconds: Mapping[str, float]
     alternatives: int
     notes: tuple[str, ...]
+    remarks: tuple[str, ...]
     copies: int
 
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
-        lines = [f"seconds: {stages}", f"alternatives: {self.alternatives}", *self.notes]
+        lines = [f"seconds: {stages}", f"alternatives: {self.alternatives}", *self.notes, *self.remarks]
         if self.copies:
             lines.append(f"inputs copied to the layout of the example: {self.copies}")
         return "\n".join(lines)
@@ -92,6 +96,7 @@ class Compiled:
     _executable: Executable
     _seconds: Mapping[str, float]
     _alternatives: int
+    _remarks: tuple[str, ...]
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
 
@@ -109,7 +114,7 @@ class Compiled:
         results: list[Any] = [None] * len(made)
         for entry in self.bindings.outputs:
             if entry.kind == "graph":
-                results[entry.graph] = made[entry.graph].view(entry.sizes(symbols))
+                results[entry.graph] = made[entry.graph].reshape(entry.sizes(symbols))
         return self.bindings.results(flat, results)
 
     def _bound(self, views: Sequence[torch.Tensor], symbols: Mapping[str, int]) -> Bound:
@@ -141,7 +146,7 @@ class Compiled:
 
     def report(self) -> Report:
         """What compiling did, and what calls had to do since."""
-        return Report(self._seconds, self._alternatives, self.program.notes, self._copies())
+        return Report(self._seconds, self._alternatives, self.program.notes, self._remarks, self._copies())
 
 
 def compile(
@@ -180,11 +185,12 @@ def compile(
     lap("capture")
     module = ModuleOp([graph_op(graph)])
     modules = {"alg": module.clone()}
-    for level, pass_ in _passes(chosen, target_name(target, captured.bindings.device)):
-        pass_.apply(Context(), module)
-        module.verify()
-        modules[level] = module.clone()
-        lap(level)
+    with collected() as remarks:
+        for level, pass_ in _passes(chosen, target_name(target, captured.bindings.device)):
+            pass_.apply(Context(), module)
+            module.verify()
+            modules[level] = module.clone()
+            lap(level)
     scheduled = _program(modules["sched"])
     ready = Executable(module)
     file = ready.file
@@ -193,7 +199,7 @@ def compile(
         Kernel(kernel.name, file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
         for kernel in scheduled.kernels
     )
-    return Compiled(graph, scheduled, kernels, captured.bindings, modules, ready, seconds, _count(modules["alternatives"]))
+    return Compiled(graph, scheduled, kernels, captured.bindings, modules, ready, seconds, _count(modules["alternatives"]), tuple(remarks))
 
 
 def _program(module: ModuleOp) -> Program:

@@ -19,7 +19,6 @@ Source: online normalisation, Milakov & Gimelshein, arXiv 1805.02867, with the r
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -30,6 +29,7 @@ from xdsl.rewriter import Rewriter
 from cleave.algebra import stabilized
 from cleave.bridge.alg import Alternative, alternatives_of, alternatives_op, graph_op
 from cleave.dialects.alg import AlternativesOp, GraphOp
+from cleave.remarks import remark
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _stabilize(op: GraphOp) -> None:
         result = stabilized(alternative.graph)
         after.append(replace(alternative, graph=result.graph))
         for note in result.notes:
-            print(note, file=sys.stderr)
+            remark(note)
     if all(new.graph is old.graph for new, old in zip(after, before, strict=True)):
         return
     made = alternatives_op(after) if isinstance(op.body.block.last_op, AlternativesOp) else graph_op(after[0].graph)

@@ -20,7 +20,6 @@ Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fi
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -32,6 +31,7 @@ from cleave.algebra import gate
 from cleave.bridge.alg import Alternative, alternatives_op, graph_of
 from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
+from cleave.remarks import remark
 from cleave.search import SearchOptions, superoptimize
 
 
@@ -94,8 +94,8 @@ def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool) -> None:
         passed = gate(written, [entry.graph for entry in others])
         remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
         others = tuple(others[index] for index in passed.kept)
-    for remark in remarks:
-        print(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {remark}", file=sys.stderr)
+    for text in remarks:
+        remark(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {text}")
     kept = (result.alternatives[0], *others)
     found = [Alternative(entry.name, entry.graph, entry.flops, entry.bytes, entry.phases) for entry in kept]
     made = alternatives_op(found)

@@ -53,13 +53,13 @@ class TtEmulateBf16Pass(ModulePass):
 
 def emulate(op: Operation) -> None:
     """Widens one operation, and rounds its result where it computed in bf16."""
-    rounds = [result for result in op.results if _is_bf16(result.type) and not isinstance(op, (*_MOVES, arith.ConstantOp))]
+    computes = not op.regions and not isinstance(op, (*_MOVES, arith.ConstantOp))
+    rounds = [position for position, result in enumerate(op.results) if computes and _is_bf16(result.type)]
     narrows = isinstance(op, arith.TruncFOp) and bool(rounds)
-    widens = isinstance(op, arith.ExtFOp) and _is_bf16(op.input.type)
     _widen(op)
     if isinstance(op, arith.ConstantOp):
         op.value = _constant(op.value)
-    if widens and op.results[0].type == op.operands[0].type:
+    if isinstance(op, arith.ExtFOp) and op.results[0].type == op.operands[0].type:
         Rewriter.replace_op(op, [], [op.operands[0]])
         return
     if narrows and op.operands[0].type == op.results[0].type:
@@ -67,7 +67,8 @@ def emulate(op: Operation) -> None:
         _annotate(op, ops[-1])
         Rewriter.replace_op(op, ops)
         return
-    for result in rounds if not op.regions else ():
+    for position in rounds:
+        result = op.results[position]
         ops = rounding(result)
         Rewriter.insert_op(ops, InsertPoint.after(op))
         result.replace_uses_with_if(ops[-1].results[0], lambda use, made=frozenset(ops): use.operation not in made)

@@ -101,7 +101,8 @@ class _Lowering:
         if not self.op.grid:
             return
         rest = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
-        rest.value.name_hint = "program"
+        if len(self.op.grid) > 1 or self.op.grid[0][1] > 1:
+            rest.value.name_hint = "program"
         for position, ((dim, tile, _), start) in enumerate(zip(self.op.grid, self.op.grid_arguments, strict=True)):
             place = rest
             if position < len(counts):

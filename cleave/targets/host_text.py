@@ -45,7 +45,7 @@ class HostText:
             is_call = size.text[found.end() :].startswith("(")
             return functions[name] if is_call and name in functions else self.size_name(name)
 
-        return _WORD.sub(word, size.text)
+        return _WORD.sub(word, size.text).replace("*", " * ")
 
     def write(self, function: str) -> None:
         plan = self.plan
@@ -61,9 +61,7 @@ class HostText:
         for source in sources:
             name, shape = self.buffers[plan.inputs[source.position].name], f".shape[{source.dim}]"
             divisor = source.divisor
-            self.line(
-                f"{self.size_name(source.symbol)} = {name}{shape}" + ("" if divisor.constant == 1 else f" // ({self.extent(divisor)})")
-            )
+            self.line(f"{self.size_name(source.symbol)} = {name}{shape}" + self.over(divisor))
         for axis, size in plan.sizes:
             if size.text != axis:
                 self.line(f"{self.size_name(axis)} = {self.extent(size)}")

@@ -1,0 +1,94 @@
+// RUN: cleave-opt %s -p convert-sched-to-tt --split-input-file | filecheck %s
+
+// A masked load of a tile: addresses from indices and strides, a mask from extents, both broadcast from one dimension.
+sched.kernel @copy (%x: !sched.buffer<[m : ?, k : 1], f16, divisor 8>, %y: !sched.buffer<[m : 32, k : 1], f16, unaligned>)
+    sizes (%m_size = m) grid (%m0 = m by 16 count ceildiv(m, 16)) warps 4 stages 2 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %m = sched.range %m0 : !sched.tile<[m = 16], index>
+  %k = sched.range %zero : !sched.tile<[k = 32], index>
+  %t = sched.load %x [m = %m, k = %k] check [m < %m_size] other 0.0 : !sched.tile<[m = 16, k = 32], f16>
+  sched.store %t to %y [m = %m, k = %k] check [m < %m_size]
+}
+sched.program @main sizes [m = m, k = 32] (%x: !sched.buffer<[m : ?, k : 1], f16, divisor 8> layout "m k")
+    -> (%y: !sched.buffer<[m : 32, k : 1], f16> layout "m k") {
+  sched.launch @copy(%x, %y)
+}
+// CHECK:      tt.func public @copy(%x_ptr: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y_ptr: !tt.ptr<f16>, %x_stride_m: i64, %m_size: i32)
+// CHECK-NEXT:   %program = tt.get_program_id x : i32
+// CHECK-NEXT:   [[S:%.*]] = arith.constant 16 : i32
+// CHECK-NEXT:   %m0 = arith.muli %program, [[S]] : i32
+// The stride is passed divided by 8, so that the compiler sees the factor; the start of the tile is added in 64 bits.
+// CHECK:        [[EIGHT:%.*]] = arith.constant 8 : i64
+// CHECK-NEXT:   [[STRIDE:%.*]] = arith.muli %x_stride_m, [[EIGHT]] : i64
+// CHECK-NEXT:   [[WIDE:%.*]] = tt.extsi %m0 : i32 -> i64
+// CHECK-NEXT:   [[START:%.*]] = arith.muli [[WIDE]], [[STRIDE]] : i64
+// CHECK:        %x_base = tt.addptr %x_ptr, [[START]] : !tt.ptr<f16>, i64
+// CHECK:        %m_inside = tt.cmpi slt, %m, {{.*}} : tensor<16xi32>
+// CHECK-NEXT:   [[E:%.*]] = tt.expand_dims %m_inside {axis = 1 : i32}
+// CHECK-NEXT:   [[MASK:%.*]] = tt.broadcast [[E]] : tensor<16x1xi1> -> tensor<16x32xi1>
+// CHECK:        %t = tt.load {{.*}}, [[MASK]], {{.*}} {dims = "m, k"} : tensor<16x32x!tt.ptr<f16>>
+// Lanes times a stride that is known and small stay in 32 bits.
+// CHECK:        arith.muli %m_lanes, {{.*}} : tensor<16xi32>
+// CHECK:        tt.store {{.*}}, %t, [[MASK]] : tensor<16x32x!tt.ptr<f16>>
+// CHECK:      sched.launch_func @copy(%x, %y) grid [ceildiv(m, 16)] scalars ["stride 0 m by 8", "size m"] warps 4 stages 2
+
+// -----
+
+// The grid is one dimension of programs: the function numbers them, and what nothing uses is no argument.
+sched.kernel @grid (%y: !sched.buffer<[a : ?, b : ?, c : ?], i32>) sizes (%unused = a)
+    grid (%a = a by 1 count a, %b = b by 2 count 3, %c = c by 1 count c) warps 1 stages 1 {
+  %v = sched.constant 7 : !sched.tile<[], i32>
+  sched.store %v to %y [a = %a, b = %b, c = %c]
+}
+// CHECK:      tt.func public @grid(%y_ptr: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y_stride_a: i64, %y_stride_b: i64, %y_stride_c: i64, %a_programs: i32)
+// CHECK-NEXT:   %program = tt.get_program_id x : i32
+// CHECK-NEXT:   %a = arith.remsi %program, %a_programs : i32
+// CHECK-NEXT:   [[REST:%.*]] = arith.divsi %program, %a_programs : i32
+// CHECK-NEXT:   [[THREE:%.*]] = arith.constant 3 : i32
+// CHECK-NEXT:   [[B:%.*]] = arith.remsi [[REST]], [[THREE]] : i32
+// CHECK-NEXT:   %c = arith.divsi [[REST]], [[THREE]] : i32
+
+// -----
+
+// A loop carries tensors; what does not depend on it is made before it, a dot gets an accumulator, a maximum a region.
+sched.kernel @loop (%x: !sched.buffer<[k : 1], f32>, %y: !sched.buffer<[], f32>) sizes (%k_size = k) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %start = sched.constant -inf : !sched.tile<[], f32>
+  %best = sched.for k %k0 = %zero to %k_size step 16 carry (%top = %start) {
+    %k = sched.range %k0 : !sched.tile<[k = 16], index>
+    %t = sched.load %x [k = %k] check [k < %k_size] other -inf evict evict_last : !sched.tile<[k = 16], f32>
+    %high = sched.reduce max %t over k : !sched.tile<[], f32>
+    %next = sched.max %top, %high : !sched.tile<[], f32>
+    sched.yield %next
+  }
+  sched.store %best to %y []
+}
+// CHECK:      tt.func public @loop
+// CHECK:        %k_lanes = tt.make_range
+// CHECK:        %best = scf.for %k0 = {{.*}} to %k_size step {{.*}} iter_args(%top = {{.*}}) -> (f32) : i32 {
+// CHECK:          %t = tt.load {{.*}} evict evict_last {dims = "k"}
+// CHECK-NEXT:     %high = "tt.reduce"(%t) <{axis = 0 : i32}> ({
+// CHECK:            arith.maxnumf
+// CHECK:          %next = arith.maximumf %top, %high : f32
+// CHECK-NEXT:     scf.yield %next : f32
+// CHECK:        tt.store %y_ptr, %best : !tt.ptr<f32>
+
+// -----
+
+// Functions Triton lacks are made of those it has; 16-bit operands are computed in f32; booleans lie in memory as bytes.
+sched.kernel @functions (%x: !sched.buffer<[], f16>, %y: !sched.buffer<[], i1>) warps 1 stages 1 {
+  %v = sched.load %x [] : !sched.tile<[], f16>
+  %s = sched.silu %v : !sched.tile<[], f16>
+  %c = sched.compare ne %s, %v : !sched.tile<[], i1>
+  sched.store %c to %y []
+}
+// CHECK:      tt.func public @functions(%x_ptr: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y_ptr: !tt.ptr<i8>
+// CHECK:        [[V:%.*]] = arith.extf %v : f16 to f32
+// CHECK:        [[N:%.*]] = arith.negf [[V]] : f32
+// CHECK-NEXT:   [[E:%.*]] = math.exp [[N]] : f32
+// CHECK-NEXT:   [[D:%.*]] = arith.addf {{.*}}, [[E]] : f32
+// CHECK-NEXT:   [[Q:%.*]] = arith.divf [[V]], [[D]] : f32
+// CHECK-NEXT:   %s = arith.truncf [[Q]] : f32 to f16
+// CHECK-NEXT:   %c = tt.cmpf une, %s, %v : f16
+// CHECK-NEXT:   [[BYTE:%.*]] = tt.extui %c : i1 -> i8
+// CHECK-NEXT:   tt.store %y_ptr, [[BYTE]] : !tt.ptr<i8>

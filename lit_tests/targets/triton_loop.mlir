@@ -1,0 +1,30 @@
+// RUN: cleave-opt %s -p convert-sched-to-tt -t triton | filecheck %s
+
+// A loop assigns its carried variables at the end, each after the others have read its old value; a swap needs a third name.
+sched.kernel @carry (%x: !sched.buffer<[k : 1], f32>, %y: !sched.buffer<[i : 1], f32>) sizes (%k_size = k) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %one = sched.constant 1 : !sched.tile<[], index>
+  %half = sched.constant 0.5 : !sched.tile<[], f32>
+  %none = sched.constant 0.0 : !sched.tile<[], f32>
+  %a1, %b1, %c1 = sched.for k %k0 = %zero to %k_size step 1 carry (%a = %half, %b = %none, %c = %none) {
+    %t = sched.load %x [k = %k0] : !sched.tile<[], f32>
+    %next = sched.add %t, %b : !sched.tile<[], f32>
+    %both = sched.mul %a, %c : !sched.tile<[], f32>
+    %sum = sched.add %both, %t : !sched.tile<[], f32>
+    sched.yield %b, %next, %sum
+  }
+  sched.store %a1 to %y [i = %zero]
+  %bc = sched.add %b1, %c1 : !sched.tile<[], f32>
+  sched.store %bc to %y [i = %one]
+}
+// CHECK:      def carry(x_ptr, y_ptr, k_size):
+// CHECK-NEXT:     a = tl.cast(0.5, tl.float32)
+// CHECK-NEXT:     b = tl.cast(0.0, tl.float32)
+// CHECK-NEXT:     c = tl.cast(0.0, tl.float32)
+// CHECK-NEXT:     for k0 in range(0, k_size, 1):  # along k
+// CHECK-NEXT:         t = tl.load(x_ptr + tl.cast(k0, tl.int64))
+// CHECK-NEXT:         c = a * c + t
+// CHECK-NEXT:         a = b
+// CHECK-NEXT:         b = t + b
+// CHECK-NEXT:     tl.store(y_ptr, a)
+// CHECK-NEXT:     tl.store(y_ptr + 1, b + c)

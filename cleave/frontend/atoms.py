@@ -117,7 +117,7 @@ class Atoms:
         return done
 
     def align(self, a: Sequence[Atom], b: Sequence[Atom]) -> list[tuple[Atom, Atom]] | None:
-        """Splits two dimensions until their leaves pair up by extent, without uniting them. None, and no change, where that is impossible."""
+        """Splits two dimensions until their leaves pair up by extent, without uniting them. None, and no change, where they cannot."""
         pairs: list[tuple[Atom, Atom]] = []
 
         def change() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
@@ -77,12 +77,15 @@ class SymbolRead:
     rest: int = 0
 
 
+Relation: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
+
+
 @dataclass(frozen=True)
 class Condition:
     """Something the traced program assumed of its symbols."""
 
     left: Extent
-    relation: Literal["<", "<=", ">", ">=", "==", "!="]
+    relation: Relation
     right: Extent
 
     def holds(self, symbols: Mapping[str, int]) -> bool:
@@ -173,7 +176,7 @@ class Bindings:
             if isinstance(tensor, torch.Tensor) and read.dim < tensor.dim():
                 out.setdefault(read.name, (tensor.shape[read.dim] - read.rest) // read.factor)
         for check in self.arguments:
-            tensor = self.tensor(check.source, flat)
+            tensor: Any = self.tensor(check.source, flat)
             if not isinstance(tensor, torch.Tensor):
                 raise CleaveError(None, f"argument '{check.name}' is a {type(tensor).__name__}", "pass a tensor, as when compiling")
             if tensor.dtype != check.dtype:

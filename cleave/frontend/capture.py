@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import sympy
 import torch
@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind
 from ..errors import CleaveError
 from ..extents import Extent
 from ..graph import Graph, Symbol
-from .bindings import ArgumentCheck, Bindings, Condition, InputBinding, OutputBinding, Source, SymbolRead, ViewDim
+from .bindings import ArgumentCheck, Bindings, Condition, InputBinding, OutputBinding, Relation, Source, SymbolRead, ViewDim
 from .emit import Argument, Emitted, emit
 from .naming import identifier, unique
 from .operators import Result, lower
@@ -303,7 +303,9 @@ def _symbol_names(state: _State) -> dict[str, str]:
                 continue
             name = state.traced.leaves[position].name
             found = f"dimension {dim} of '{name}' is declared dynamic, but the program fixes it to {size}"
-            raise CleaveError(state.traced.place or None, found, "do not declare it dynamic, or compute without its value", op=state.traced.name)
+            raise CleaveError(
+                state.traced.place or None, found, "do not declare it dynamic, or compute without its value", op=state.traced.name
+            )
         if size.is_Symbol and dim_name(declared):
             names.setdefault(str(size), dim_name(declared))
         elif getattr(declared, "root", None) is not None and len(size.free_symbols) == 1:
@@ -420,17 +422,19 @@ def _conditions(state: _State, names: Mapping[str, str]) -> Iterable[Condition]:
             yield Condition(name, ">=", Extent(str(int(bounds.lower))))
         if bounds.upper.is_Integer and bounds.upper < 2**40:
             yield Condition(name, "<=", Extent(str(int(bounds.upper))))
-    environment = next((_environment(node) for node in state.traced.program.graph.nodes if _environment(node) is not None), None)
-    relations: Mapping[Any, Literal["<", "<=", ">", ">=", "==", "!="]] = {
+    environment: Any = next((_environment(node) for node in state.traced.program.graph.nodes if _environment(node) is not None), None)
+    relations: Mapping[Any, Relation] = {
         sympy.StrictLessThan: "<",
         sympy.LessThan: "<=",
         sympy.StrictGreaterThan: ">",
         sympy.GreaterThan: ">=",
         sympy.Ne: "!=",
     }
-    for guard in environment.guards if environment is not None else ():
-        expr = environment.simplify(guard.expr)
-        relation = next((text for kind, text in relations.items() if isinstance(expr, kind)), None)
+    guards: Sequence[Any] = () if environment is None else environment.guards
+    for guard in guards:
+        assert environment is not None
+        expr: Any = environment.simplify(guard.expr)
+        relation: Relation | None = next((text for kind, text in relations.items() if isinstance(expr, kind)), None)
         if relation is None or not {str(symbol) for symbol in expr.free_symbols} <= known or (relation == "!=" and expr.args[1] in (0, 1)):
             continue
         try:

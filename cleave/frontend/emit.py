@@ -8,7 +8,7 @@ do not correspond merges and splits; of an argument it is a second view of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -341,8 +341,8 @@ class _Emitter:
     def _index(self, arg: int, atoms: Dim, position: Size) -> int:
         leaves = self.cx.atoms.leaves(atoms)
         for at, leaf in enumerate(leaves):
-            if self.names[leaf] not in self.builder.ops[arg].axes:
-                continue
+            if self.names.get(leaf) not in self.builder.ops[arg].axes:
+                continue  # the data lacks it
             here = floor_division(position, product(inner.extent for inner in leaves[at + 1 :]))
             here = here if at == 0 else remainder(here, leaf.extent)
             arg = self._add("index", arg, attr=(self.names[leaf], self.extent(here)))
@@ -359,7 +359,7 @@ class _Emitter:
             axis = name
         return arg, axis
 
-    def _opened(self, atom: Atom, build: Any) -> int:
+    def _opened(self, atom: Atom, build: Callable[[str], int]) -> int:
         """What `build` makes along a new axis, that axis split as its atom was."""
         leaves = self.cx.atoms.leaves((atom,))
         if len(leaves) == 1:

@@ -17,6 +17,8 @@ from ..extents import Extent, extent, symbol
 Size: TypeAlias = Any
 """An int, or a sympy expression over `cleave.extents.symbol`s."""
 
+_sympy: Any = sympy
+
 
 def from_torch(size: Any) -> Size:
     """The size that a torch.SymInt or an int stands for. Raises: ValueError for an expression that sizes cannot hold."""
@@ -54,24 +56,24 @@ def floor_division(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     exact = quotient(a, b)
-    return sympy.floor(sympy.sympify(a) / b) if exact is None else exact
+    return _sympy.floor(_symbolic(a) / b) if exact is None else exact
 
 
 def remainder(a: Size, b: Size) -> Size:
     """a % b of non-negative sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return a % b
-    return 0 if quotient(a, b) is not None else sympy.Mod(a, b)
+    return 0 if quotient(a, b) is not None else _sympy.Mod(a, b)
 
 
 def smallest(a: Size, b: Size) -> Size:
     """The lesser of two sizes."""
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(sympy.Min(a, b))
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(_sympy.Min(a, b))
 
 
 def largest(a: Size, b: Size) -> Size:
     """The greater of two sizes."""
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(sympy.Max(a, b))
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else simplified(_sympy.Max(a, b))
 
 
 def _power(a: Size, b: Size) -> Size:
@@ -98,15 +100,19 @@ def simplified(size: Size) -> Size:
     """The same size in expanded form; an int where no symbol is left."""
     if isinstance(size, int):
         return size
-    out = sympy.expand(size)
+    out = _sympy.expand(size)
     return int(out) if out.is_Integer else out
+
+
+def _symbolic(size: Size) -> Any:
+    return _sympy.sympify(size)
 
 
 def equal(a: Size, b: Size) -> bool:
     """Whether two sizes are the same for all values of their symbols, as far as expansion can tell."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
-    return simplified(sympy.sympify(a) - b) == 0
+    return simplified(_symbolic(a) - b) == 0
 
 
 def quotient(a: Size, b: Size) -> Size | None:
@@ -115,16 +121,18 @@ def quotient(a: Size, b: Size) -> Size | None:
         return a // b if b and a % b == 0 else None
     if b == 0:
         return None
-    return _symbolic_quotient(sympy.sympify(a), sympy.sympify(b))
+    return _symbolic_quotient(_symbolic(a), _symbolic(b))
 
 
 @lru_cache(maxsize=4096)
 def _symbolic_quotient(a: Any, b: Any) -> Size | None:
-    out = sympy.cancel(a / b)
-    if sympy.fraction(sympy.together(out))[1] != 1:
+    out = _sympy.cancel(a / b)
+    below = _sympy.fraction(_sympy.together(out))[1]
+    if below != 1:
         return None
-    out = sympy.expand(out)
-    if any(not term.as_coeff_Mul()[0].is_Integer for term in sympy.Add.make_args(out)):
+    out = _sympy.expand(out)
+    terms = _sympy.Add.make_args(out)
+    if any(not term.as_coeff_Mul()[0].is_Integer for term in terms):
         return None
     return simplified(out)
 
@@ -142,7 +150,7 @@ def text_of(size: Size, names: Mapping[str, str]) -> str:
     if isinstance(size, int):
         return str(size)
     table = {old: symbol(names.get(str(old), str(old))) for old in size.free_symbols}
-    return _printed(sympy.expand(size.subs(table, simultaneous=True)))
+    return _printed(_sympy.expand(size.subs(table, simultaneous=True)))
 
 
 def to_extent(size: Size, names: Mapping[str, str]) -> Extent:
@@ -153,8 +161,8 @@ def to_extent(size: Size, names: Mapping[str, str]) -> Extent:
 def _printed(value: Any) -> str:
     if value.is_Integer or value.is_Symbol:
         return str(value) if not value.is_negative else f"(0 - {-value})"
-    if isinstance(value, sympy.floor):
-        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
+    if isinstance(value, _sympy.floor):
+        numerator, denominator = _sympy.fraction(_sympy.together(value.args[0]))
         return f"({_printed(numerator)} // {_printed(denominator)})"
     parts = [] if value.is_Rational else [_printed(arg) for arg in value.args]
     if value.is_Add:
@@ -163,10 +171,10 @@ def _printed(value: Any) -> str:
         return _printed_product(value, parts)
     if value.is_Pow and value.exp.is_Integer and value.exp > 0:
         return "*".join([parts[0]] * int(value.exp))
-    if isinstance(value, sympy.Mod):
+    if isinstance(value, _sympy.Mod):
         return f"({parts[0]} % {parts[1]})"
-    if isinstance(value, sympy.Min | sympy.Max):
-        name = "min" if isinstance(value, sympy.Min) else "max"
+    if isinstance(value, _sympy.Min | _sympy.Max):
+        name = "min" if isinstance(value, _sympy.Min) else "max"
         out = parts[-1]
         for part in reversed(parts[:-1]):
             out = f"{name}({part}, {out})"

@@ -12,19 +12,18 @@ import inspect
 import logging
 import os
 import re
-import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import torch
-import torch.fx.experimental._config as fx_config
 import torch.fx.traceback as fx_traceback
 from torch.export.graph_signature import InputKind
+from torch.fx.experimental import _config as fx_config
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -32,9 +31,16 @@ from ..errors import CleaveError
 from ..extents import NAME
 from .naming import identifier, unique
 
-_LIBRARIES = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+_LIBRARIES = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,
+    "<eval_with_key>",
+    "<string>",
+    "<frozen",
+)
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._dynamo")
 _PLACE = "cleave_place"
+_config: Any = fx_config
 _ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 
 
@@ -80,7 +86,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     call = _Call(function, leaves, in_spec, structure)
     shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)
     examples = tuple(_roomy(leaves[at]) for at in tensors)
-    with _quiet(), fx_config.patch(backed_size_oblivious=True), torch.no_grad():
+    with _quiet(), _config.patch(backed_size_oblivious=True), torch.no_grad():
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
             if any(is_mutation(node) for node in program.graph.nodes):
@@ -96,7 +102,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
 
 def place_of(node: Any) -> str:
     """The user's `file:line` of a traced operator, empty where unknown."""
-    found = node.meta.get("custom") or {}
+    found: Mapping[str, Any] = node.meta.get("custom") or {}
     return str(found.get(_PLACE, ""))
 
 
@@ -178,7 +184,7 @@ class _Places(TorchFunctionMode):
     """Marks every traced operator with the user's line that called it."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with fx_traceback.annotate({_PLACE: _user_line(sys._getframe(1))}):
+        with fx_traceback.annotate({_PLACE: _user_line(inspect.currentframe())}):
             return func(*args, **(kwargs or {}))
 
 
@@ -191,7 +197,7 @@ def _user_line(frame: FrameType | None) -> str:
 
 
 def _is_user(filename: str) -> bool:
-    return not filename.startswith("<") and not filename.startswith(_LIBRARIES) and os.sep + "contextlib.py" not in filename
+    return not filename.startswith(_LIBRARIES) and not filename.endswith(os.sep + "contextlib.py")
 
 
 @dataclass
@@ -270,10 +276,11 @@ def _declarations(parameters: Sequence[str], dynamic_shapes: Any) -> list[Any]:
     if dynamic_shapes is None:
         return [None] * len(parameters)
     if isinstance(dynamic_shapes, Mapping):
-        unknown = [key for key in dynamic_shapes if key not in parameters]
+        by_name = cast("Mapping[Any, Any]", dynamic_shapes)
+        unknown = [key for key in by_name if key not in parameters]
         if unknown:
             raise CleaveError(None, f"dynamic_shapes names '{unknown[0]}'", f"the arguments are {', '.join(parameters)}")
-        return [dynamic_shapes.get(name) for name in parameters]
+        return [by_name.get(name) for name in parameters]
     if len(dynamic_shapes) != len(parameters):
         raise CleaveError(None, f"dynamic_shapes has {len(dynamic_shapes)} entries for {len(parameters)} arguments", "give one for each")
     return list(dynamic_shapes)
@@ -290,7 +297,8 @@ def _dynamic(declared: Any, value: Any, name: str) -> dict[int, Any]:
     """The dynamic dimensions of one tensor: a Dim, a hint such as Dim.DYNAMIC, or a name for each."""
     if declared is None or not isinstance(value, torch.Tensor):
         return {}
-    items = list(declared.items()) if isinstance(declared, Mapping) else list(enumerate(declared))
+    given: Any = declared
+    items: list[tuple[Any, Any]] = list(given.items() if isinstance(declared, Mapping) else enumerate(given))
     out: dict[int, Any] = {}
     for dim, wanted in items:
         if not isinstance(dim, int) or not -value.dim() <= dim < value.dim():
@@ -336,7 +344,7 @@ def _roomy(leaf: Leaf) -> torch.Tensor:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Silences what torch logs about an error that is reported in one line anyway."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]

@@ -123,6 +123,10 @@ class Lowering:
             return self.node("compare", (node, self.constant(0, node.dtype)), "i1", ("ne",))
         return self.node("cast", (node,), dtype)
 
+    def negated(self, condition: Node) -> Node:
+        """The negation of a condition."""
+        return self.node("not", (condition,), "i1")
+
     def select(self, condition: Node, then: Node, other: Node) -> Node:
         """`then` where the condition holds, else `other`; a negated condition swaps them."""
         if condition.kind == "not":
@@ -147,17 +151,14 @@ class Lowering:
 
     def regroup(self, node: Node, pairs: Sequence[tuple[Dim, Dim]]) -> Node:
         """The node with its source dimensions renamed to target dimensions of the same sizes, all at once."""
-        held = set(self.data(node))
         kept: list[tuple[Dim, Dim]] = []
         for source, target in pairs:
-            if not held.intersection(self.atoms.leaves(source)):
-                continue
             aligned = self.atoms.align(source, target)
             if aligned is None:
                 kept.append((source, target))
             else:
                 kept += [((a,), (b,)) for a, b in aligned if a is not b]
-        # A split made for one pair may have refined the atoms of another.
+        # A split made for one pair may refine the atoms of another, so what the node has is only asked now.
         held = set(self.data(node))
         kept = [(a, b) for a, b in kept if held.intersection(self.atoms.leaves(a))]
         if not kept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -52,7 +52,7 @@ def contracted(
 
 def _suggest(cx: Lowering, label: Hashable, dim: Dim) -> None:
     """Leaves a naming hint on an axis without one: an einsum letter, or the role in a product."""
-    hint = label if isinstance(label, str) else str(label[0]) if isinstance(label, tuple) else ""
+    hint = label if isinstance(label, str) else str(cast("tuple[object, ...]", label)[0]) if isinstance(label, tuple) else ""
     for leaf in cx.atoms.leaves(dim)[:1]:
         if not leaf.hint:
             leaf.hint = hint
@@ -131,7 +131,7 @@ def addmm(
 def linear(cx: Lowering, result: Result, input: Value, weight: Value, bias: Value | None = None) -> Value:
     """input @ weight.T + bias."""
     rank = len(input.dims)
-    lead: list[Hashable] = [("batch", at) for at in range(rank - 2, 0, -1)] + ([_ROW] if rank > 1 else [])
+    lead: list[Hashable] = [*(("batch", at) for at in range(rank - 2, 0, -1)), *([_ROW] if rank > 1 else [])]
     columns: list[Hashable] = [_COLUMN] if len(weight.dims) > 1 else []
     out = contracted(cx, result, [(input, [*lead, _SUM]), (weight, [*columns, _SUM])], [*lead, *columns])
     return out if bias is None else apply(cx, result, "add", out, bias)
@@ -140,7 +140,7 @@ def linear(cx: Lowering, result: Result, input: Value, weight: Value, bias: Valu
 @lowers("bilinear")
 def bilinear(cx: Lowering, result: Result, input1: Value, input2: Value, weight: Value, bias: Value | None = None) -> Value:
     """Both inputs' product through a weight of three dimensions."""
-    lead: list[Hashable] = [("batch", at) for at in range(len(input1.dims) - 1)]
+    lead: list[Hashable] = [*(("batch", at) for at in range(len(input1.dims) - 1))]
     operands = [(input1, [*lead, "i"]), (weight, [_COLUMN, "i", "j"]), (input2, [*lead, "j"])]
     out = contracted(cx, result, operands, [*lead, _COLUMN])
     return out if bias is None else apply(cx, result, "add", out, bias)
@@ -161,7 +161,7 @@ def einsum(cx: Lowering, result: Result, equation: str, tensors: Sequence[Value]
             cx.fail(f"'{term}' takes a diagonal, which is not supported", "multiply by a mask of equal positions and sum")
         operands.append((tensor, labels))
     if not arrow:
-        letters = [letter for letter in given.replace("...", "").replace(",", "")]
+        letters = list(given.replace("...", "").replace(",", ""))
         wanted = ("..." if "..." in given else "") + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     return contracted(cx, result, operands, _labels(wanted, widest))
 

@@ -46,6 +46,15 @@ def build(cx: Lowering, dtype: torch.dtype, operands: Sequence[Operand], functio
     return Value(dims, function(*[cx.cast(node, work) for node in nodes]), dtype)
 
 
+def in_working_dtype(cx: Lowering, value: Value, dtype: torch.dtype) -> Value:
+    """The value computed in the working dtype of `dtype`."""
+    return build(cx, dtype, [value], _itself)
+
+
+def _itself(node: Node) -> Node:
+    return node
+
+
 def apply(cx: Lowering, result: Result, kind: str, *operands: Operand) -> Value:
     """One operation of the algebra, elementwise."""
 
@@ -218,7 +227,7 @@ def power(cx: Lowering, result: Result, self: Operand, exponent: Operand) -> Val
         return apply(cx, result, "pow", self, exponent)
     match float(exponent):
         case 1.0:
-            return build(cx, result.dtype, [self], lambda x: x)
+            return build(cx, result.dtype, [self], _itself)
         case 2.0:
             return apply(cx, result, "mul", self, self)
         case 3.0:
@@ -291,7 +300,7 @@ def invert(cx: Lowering, result: Result, self: Value) -> Value:
     """The negation of a boolean. Raises: CleaveError for the bits of integers."""
     if result.dtype != torch.bool:
         cx.fail("bits of integers are not supported", "use a bool tensor")
-    return build(cx, torch.bool, [self], lambda x: cx.node("not", (x,), "i1"))
+    return build(cx, torch.bool, [self], cx.negated)
 
 
 def _logical(kind: str) -> Lower:
@@ -320,7 +329,7 @@ def exclusive_or(cx: Lowering, result: Result, self: Operand, other: Operand) ->
     if result.dtype != torch.bool:
         cx.fail("bits of integers are not supported", "use bool tensors")
     one, both = apply(cx, result, "or", self, other), apply(cx, result, "and", self, other)
-    return apply(cx, result, "and", one, build(cx, torch.bool, [both], lambda x: cx.node("not", (x,), "i1")))
+    return apply(cx, result, "and", one, build(cx, torch.bool, [both], cx.negated))
 
 
 @lowers("where")

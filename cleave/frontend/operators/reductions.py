@@ -10,7 +10,7 @@ import torch
 from ..sizes import Size, simplified
 from ..values import Lowering, Node, Value
 from ..views import wrapped
-from .elementwise import apply, build
+from .elementwise import apply, in_working_dtype
 from .table import Lowered, Result, lowers
 
 
@@ -171,17 +171,10 @@ def vector_norm(
             cx.fail(f"norm of order {order} is not supported", "use order 1 or 2")
 
 
-def working_value(cx: Lowering, value: Value, dtype: torch.dtype) -> Value:
-    """The value computed in the working dtype of `dtype`."""
-    return build(cx, dtype, [value], lambda x: x)
-
-
-def exponentials(cx: Lowering, value: Value, dim: int, top: Node | None = None) -> tuple[Value, Value, Value]:
+def exponentials(cx: Lowering, value: Value, dim: int) -> tuple[Value, Value, Value]:
     """exp(x - max x) along a dimension, its sum, and the maximum, both keeping the dimension."""
     scalar = Result((), value.dtype)
     greatest = reduced(cx, "max", value, [dim], keepdim=True)
-    if top is not None:
-        greatest = Value(greatest.dims, cx.node("max", (greatest.node, top), greatest.node.dtype), greatest.dtype)
     powers = apply(cx, scalar, "exp", apply(cx, scalar, "sub", value, greatest))
     return powers, reduced(cx, "sum", powers, [dim], keepdim=True), greatest
 
@@ -190,7 +183,7 @@ def exponentials(cx: Lowering, value: Value, dim: int, top: Node | None = None) 
 def softmax(cx: Lowering, result: Result, self: Value, dim: int, dtype: Any = None, half_to_float: bool = False) -> Value:
     """exp(x - max x) over its sum, as a person writes it."""
     at = wrapped(dim, len(self.dims))
-    wide = working_value(cx, self, result.dtype)
+    wide = in_working_dtype(cx, self, result.dtype)
     if not wide.dims:
         return apply(cx, result, "div", wide, wide)
     powers, whole, _ = exponentials(cx, wide, at)
@@ -201,7 +194,7 @@ def softmax(cx: Lowering, result: Result, self: Value, dim: int, dtype: Any = No
 def log_softmax(cx: Lowering, result: Result, self: Value, dim: int, dtype: Any = None, half_to_float: bool = False) -> Value:
     """(x - max x) - log of the sum of its exponentials."""
     at = wrapped(dim, len(self.dims))
-    wide = working_value(cx, self, result.dtype)
+    wide = in_working_dtype(cx, self, result.dtype)
     _, whole, greatest = exponentials(cx, wide, at)
     return apply(cx, result, "sub", apply(cx, result, "sub", wide, greatest), apply(cx, result, "log", whole))
 
@@ -214,7 +207,7 @@ def logsumexp(cx: Lowering, result: Result, self: Value, dim: Any, keepdim: bool
     The maximum is held above the least finite number, so that a row of -inf gives -inf, as PyTorch does, and not NaN.
     """
     dims = chosen_dims(self, dim)
-    wide = working_value(cx, self, result.dtype)
+    wide = in_working_dtype(cx, self, result.dtype)
     scalar = Result((), result.dtype)
     greatest = lifted_maximum(cx, wide, dims)
     powers = apply(cx, scalar, "exp", apply(cx, scalar, "sub", wide, greatest))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
@@ -29,18 +29,32 @@ class Result:
 
 Lowered: TypeAlias = "Value | tuple[Value | None, ...]"
 Lower = Callable[..., Lowered]
+_Function = TypeVar("_Function", bound=Lower)
 
 _TABLE: dict[str, Lower] = {}
 # What the result already says, and what is about memory only.
-_IGNORED = (
-    "dtype", "size", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy", "implicit", "cudnn_enable", "cudnn_enabled", "input_dtype",
-)  # fmt: skip
+_IGNORED = frozenset(
+    [
+        "dtype",
+        "size",
+        "device",
+        "pin_memory",
+        "layout",
+        "memory_format",
+        "non_blocking",
+        "copy",
+        "implicit",
+        "cudnn_enable",
+        "cudnn_enabled",
+        "input_dtype",
+    ]
+)
 
 
-def lowers(*names: str) -> Callable[[Lower], Lower]:
+def lowers(*names: str) -> Callable[[_Function], _Function]:
     """Registers a function for `aten` operators of these names."""
 
-    def register(function: Lower) -> Lower:
+    def register(function: _Function) -> _Function:
         for name in names:
             assert name not in _TABLE, f"two functions lower {name}"
             _TABLE[name] = function

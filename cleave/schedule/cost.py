@@ -91,12 +91,14 @@ class Measure:
 
     def __init__(self, kernel: Kernel, sizes: Sizes, place: float = 0.5) -> None:
         self.kernel = kernel
+        self.place = place
         self.counts = Counts()
         self.scalars: dict[int, int] = {}
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
         self.staged = 0
+        self.staged_wide = 0
         self.resident = 0
         self.carried = 0
         self.kept: set[tuple[tuple[str, int], ...]] = set()
@@ -154,7 +156,7 @@ class Measure:
             if op.kind == "constant":
                 self.scalars[id(op.out)] = int(op.attr[0])
             elif all(value is not None for value in values):
-                self.scalars[id(op.out)] = _integer(op.kind, [value for value in values if value is not None])
+                self.scalars[id(op.out)] = _integer(op.kind, [value for value in values if value is not None], self.place)
             if not op.out.type.dims:
                 return
         if op.kind in ("constant", "broadcast"):
@@ -181,13 +183,15 @@ class Measure:
             self.sources[id(op.out)] = used
         self.counts.work += _elements(op.out) * trips * 0.25
         size = _elements(op.out) * BYTES[op.buffer.dtype]
-        if id(op.out) in self.operands:
-            if looped:
-                self.staged += size
-            else:
-                self.resident += size
-        else:
+        wide = self.operands.get(id(op.out))
+        if wide is None:
             self.widest = max(self.widest, size)
+        if looped and wide:
+            self.staged_wide += size
+        elif looped:
+            self.staged += size
+        elif wide is not None:
+            self.resident += size
 
     def _dot(self, a: Var, b: Var, out: Var, trips: float) -> None:
         rows, columns = (size for _, size in out.type.dims[-2:])
@@ -251,7 +255,7 @@ def _elements(var: Var) -> int:
     return prod(size for _, size in var.type.dims)
 
 
-def _integer(kind: str, args: Sequence[int]) -> int:
+def _integer(kind: str, args: Sequence[int], place: float) -> int:
     a, b = args[0], args[-1]
     match kind:
         case "add":
@@ -263,8 +267,8 @@ def _integer(kind: str, args: Sequence[int]) -> int:
         case "floordiv":
             return a // b if b else 0
         case "mod":
-            # The remainder of a number in the middle of a range says little: take the middle of what it can be.
-            return a if a < b else b // 2
+            # The remainder of one sampled number says little: sample the remainders likewise.
+            return a if a < b else min(int(b * place), max(0, b - 1))
         case "min":
             return min(a, b)
         case "max":
@@ -273,31 +277,32 @@ def _integer(kind: str, args: Sequence[int]) -> int:
             return a
 
 
-def _dot_operands(body: Sequence[Statement]) -> set[int]:
-    """The variables that reach a dot unchanged or by a cast or reorder."""
+def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
+    """The variables that reach a dot unchanged or by a reorder, and whether the dot has the 64 rows of a warp-group instruction."""
     made: dict[int, Statement] = {}
-    wanted: list[Var] = []
+    wanted: list[tuple[Var, bool]] = []
 
     def scan(part: Sequence[Statement]) -> None:
         for statement in part:
             match statement:
                 case For(body=inner):
                     scan(inner)
-                case Dot(a=a, b=b):
-                    wanted.extend((a, b))
+                case Dot(a=a, b=b, out=out):
+                    wide = out.type.dims[-2][1] >= 64
+                    wanted.extend(((a, wide), (b, wide)))
                 case Let(out=out):
                     made[id(out)] = statement
                 case _:
                     pass
 
     scan(body)
-    out: set[int] = set()
+    out: dict[int, bool] = {}
     while wanted:
-        var = wanted.pop()
-        out.add(id(var))
+        var, wide = wanted.pop()
+        out[id(var)] = wide or out.get(id(var), False)
         maker = made.get(id(var))
-        if isinstance(maker, Let) and maker.kind in ("cast", "broadcast"):
-            wanted.extend(maker.args)
+        if isinstance(maker, Let) and maker.kind == "broadcast":
+            wanted.extend((arg, wide) for arg in maker.args)
     return out
 
 
@@ -307,7 +312,10 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     programs = prod(walk.grid.values())
     threads = num_warps * target.warp
     registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32
-    shared = walk.staged * max(1, num_stages - 1) + walk.resident + (walk.widest // 4 if counts.dots else 0)
+    # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
+    ahead = max(1, num_stages - 1)
+    wide = num_stages if target.capability[1] in ("90", "100") else ahead
+    shared = walk.staged_wide * wide + walk.staged * ahead + walk.resident + 2048
     if shared > target.shared or registers > 255:
         return None
     blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
@@ -326,8 +334,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     largest = max(units, key=lambda name: units[name])
     busy = units[largest] + 0.35 * (sum(units.values()) - units[largest])
     rounds = -(-programs // target.multiprocessors)
-    depth = max(1, num_stages - 1)
-    chain = START + walk.longest * max(STEP, LATENCY / depth) + (LATENCY if not walk.longest else 0.0)
+    chain = START + walk.longest * max(STEP, LATENCY / ahead) + (LATENCY if not walk.longest else 0.0)
     times = {
         largest: rounds * busy,
         "memory": memory / target.bandwidth,

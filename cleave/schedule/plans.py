@@ -104,7 +104,9 @@ def _structures(problem: Problem) -> Iterator[list[Slot]]:
         ways = [[Slot(tuple(axes), tiles)]]
         if len(axes) > 1 and problem.sizes.hint(axes[-1]) >= 16:
             inner = _side_tiles(problem, axes[-1:], dots, vector)
-            ways.append([*(Slot((axis,), (("grid", 1),)) for axis in axes[:-1]), Slot((axes[-1],), inner)])
+            alone = [*(Slot((axis,), (("grid", 1),)) for axis in axes[:-1]), Slot((axes[-1],), inner)]
+            # Of equals the first wins: rows that fill tiles by themselves need no decoding.
+            ways.insert(0 if problem.sizes.hint(axes[-1]) >= 64 else 1, alone)
         options.append(ways)
     for way in itertools.product(*options):
         for rest in sequential:

@@ -43,6 +43,11 @@ class Plan:
                 return dim
         raise KeyError(axis)
 
+    @property
+    def packed(self) -> int:
+        """How many dimensions are made of several axes."""
+        return sum(len(dim.axes) > 1 for dim in self.dims)
+
     def __str__(self) -> str:
         parts = [f"{dim.name} {dim.role} {dim.tile}" for dim in self.dims]
         return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages"

@@ -203,15 +203,21 @@ class Scheduler:
         return self._chosen[key]
 
     def _choose(self, problem: Problem) -> Choice | None:
-        best: Choice | None = None
+        found: list[Choice] = []
         for plan, kernel in _kernels(problem, self.options.plans):
             measured = measure(kernel, problem.sizes)
             for warps, stages in launches(problem, plan):
                 cost = estimate(measured, warps, stages, problem.sizes, self.target)
-                if cost is not None and (best is None or cost.seconds < best.cost.seconds):
-                    option = replace(kernel, num_warps=warps, num_stages=stages)
-                    best = Choice(replace(plan, num_warps=warps, num_stages=stages), option, cost)
-        return best
+                if cost is not None:
+                    found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), kernel, cost))
+        if not found:
+            return None
+        # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
+        least = min(choice.cost.seconds for choice in found)
+        close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
+        best = min(close, key=lambda choice: (choice.plan.packed, choice.cost.registers > 224, choice.cost.seconds))
+        kernel = replace(best.kernel, num_warps=best.plan.num_warps, num_stages=best.plan.num_stages)
+        return replace(best, kernel=kernel)
 
 
 def _kernels(problem: Problem, limit: int) -> list[tuple[Plan, Kernel]]:

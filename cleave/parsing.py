@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import AnyFloat, ComplexType, FileLineColLoc, IndexType, IntAttr, IntegerType, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, AttributeInvT, Block, Operation, SSAValue, TypeAttribute
-from xdsl.parser import Parser, ParserState, UnresolvedOperand
+from xdsl.parser import AttrParser, Parser, ParserState, UnresolvedOperand
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer
@@ -33,8 +33,20 @@ class _LinearLexer(MLIRLexer):
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
+class _LiteralElement(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """An element of a `dense` literal; xDSL reads the bits of a hexadecimal float, `dense<0xFF800000>`, as an integer."""
+
+    def to_type(self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType) -> Any:
+        if not isinstance(type, AnyFloat) or self.span.text[:2] not in ("0x", "0X"):
+            return super().to_type(parser, type)
+        bits = int(self.span.text, 16)
+        if bits.bit_length() > type.bitwidth:
+            parser.raise_error("hexadecimal float out of range for its type", at_position=self.span)
+        return next(type.iter_unpack(bits.to_bytes(type.compile_time_size, "little")))
+
+
 class LocatedParser(Parser):
-    """xDSL's parser, with locations on operations and positions on errors."""
+    """xDSL's parser, with locations on operations, positions on errors, and hexadecimal floats in `dense` literals."""
 
     def __init__(self, ctx: Context, text: str, name: str) -> None:
         self.open_ops: list[str] = []
@@ -80,6 +92,10 @@ class LocatedParser(Parser):
     def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
         self.first_use.setdefault(operand.operand_name, operand.span)
         return super().resolve_operand(operand, type)
+
+    def _parse_tensor_literal_element(self) -> _LiteralElement:
+        read = super()._parse_tensor_literal_element()
+        return _LiteralElement(read.is_negative, read.value, read.span)
 
     @staticmethod
     def _positioned(parse: Callable[[], _T], start: Span) -> _T:

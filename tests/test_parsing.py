@@ -79,6 +79,14 @@ def test_mistakes_are_located(text: str | bytes, expected: str) -> None:
     assert LINE.match(found)
 
 
+def test_hexadecimal_floats_in_dense_literals_are_bits() -> None:
+    text = "%0 = arith.constant dense<0xFF800000> : tensor<4xf32>\n%1 = arith.constant dense<[0x7FC0, 1.5]> : tensor<2xbf16>\n"
+    printed = str(parse_module(context(), text, "in.mlir"))
+    assert "dense<0xff800000> : tensor<4xf32>" in printed
+    assert "dense<[0x7fc0, 1.500000e+00]> : tensor<2xbf16>" in printed
+    assert message("%0 = arith.constant dense<0x1FF800000> : tensor<4xf32>").startswith("in.mlir:1:27: error: arith.constant: hexadecimal")
+
+
 def test_first_line_counts() -> None:
     assert message("func.func @f() {\n  arith.foo\n}", first_line=41).startswith("in.mlir:42:3: error: arith.foo")
     assert message(b"\n\xff", first_line=41).startswith("in.mlir:42:1: error: byte")

@@ -26,7 +26,10 @@ from .extraction import Limits, Program, extract
 from .rules import Rules
 from .split import dependent_reductions, split_axis, splittable
 from .values import Space
-from .verify import SAMPLES, Verifier, tower_for, unspoiled
+from .verify import SAMPLES, Round, Verifier, points_of, tower_for, unspoiled
+
+SEARCH_ROUND = Round(points=2, chunks=2, counting=False)
+"""Two points an axis tell values apart; more only cost time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +145,9 @@ class _Search:
 
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order."""
-        space = Space(
-            self.graph.axes, dict.fromkeys(self.sizes, 2), SAMPLES, self.options.seed, tower_for(self.graph), copies(self.graph)
-        )  # fmt: skip
+        shared = copies(self.graph)
+        points = points_of(self.graph.axes, SEARCH_ROUND, shared)
+        space = Space(self.graph.axes, points, SAMPLES, self.options.seed, tower_for(self.graph), shared)
         if unspoiled(self.graph, space) is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")
             return []

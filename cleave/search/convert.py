@@ -32,8 +32,9 @@ class Converted:
     contracted: dict[int, int]
 
 
-def copies(graph: Graph) -> dict[str, str]:
-    """For every axis the first declared one that it is a renamed copy of."""
+def copies(*graphs: Graph) -> dict[str, str]:
+    """For every axis of the first graph the first declared one that it is a renamed copy of, in any of them."""
+    graph = graphs[0]
     parent = {axis.name: axis.name for axis in graph.axes}
 
     def find(name: str) -> str:
@@ -42,7 +43,7 @@ def copies(graph: Graph) -> dict[str, str]:
         return name
 
     rank = {axis.name: i for i, axis in enumerate(graph.axes)}
-    for op in graph.ops:
+    for op in [op for each in graphs for op in each.ops]:
         if op.kind == "rename":
             for old, new in op.attr[0]:  # type: ignore[misc, union-attr]
                 low, high = sorted((find(str(old)), find(str(new))), key=rank.__getitem__)
@@ -215,16 +216,22 @@ class _Converter:
         reduced = e.reduce(there, product)
         if reduced is None:
             return None
-        sizes = [size_class(e, name) for name in e.names(wanted & ~there)]
-        return e.product(counted([(reduced, ONE), *((c, ONE) for c in sizes)]))
+        sizes = size_classes(e, wanted & ~there)
+        return None if sizes is None else e.product(counted([(reduced, ONE), *((c, ONE) for c in sizes)]))
 
 
-def size_class(e: EGraph, axis: str) -> int:
-    """The class of the size of an axis."""
-    extent = e.space.extents[axis]
-    if extent.constant is not None:
-        return e.constant(Fraction(extent.constant))
-    return e.known(Leaf("size", (axis,), "index"), e.space.size(axis))
+def size_classes(e: EGraph, mask: int) -> list[int] | None:
+    """The classes of the sizes of axes: what a sum of ones is. None where one is a chunk, of which the last may be short."""
+    out: list[int] = []
+    for axis in e.names(mask):
+        extent = e.space.extents[axis]
+        if axis in e.space.chunks:
+            return None
+        if extent.constant is not None:
+            out.append(e.constant(Fraction(extent.constant)))
+        else:
+            out.append(e.known(Leaf("size", (axis,), "index"), e.space.size(axis)))
+    return out
 
 
 def counted(pairs: list[tuple[int, Fraction]]) -> dict[int, Fraction]:

@@ -143,6 +143,9 @@ class Reals(Space):
             parts.append(np.arange(self.points[axis], dtype=np.float64).reshape(shape))
         return self._value(1.5 + np.sin(self._mixed(name, parts)))
 
+    def _rank(self, residues: Ints) -> NDArray[Any]:
+        return residues
+
     def compare(self, predicate: str, a: Value, b: Value, integers: bool) -> Value:
         """The comparison."""
         left, right = (np.where(v.infinite[None], -np.inf, _of(v)) if v.infinite is not None else _of(v) for v in (a, b))

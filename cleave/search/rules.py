@@ -20,7 +20,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 
-from .convert import counted, size_class
+from .convert import counted, size_classes
 from .egraph import Call, EGraph, Exp, Product, Reduce, Sum
 
 ONE = Fraction(1)
@@ -224,12 +224,11 @@ class Rules:
         if inner is None:
             return False
         there = e.mask(inner) & node.mask
-        if e.names(node.mask & ~there) and any(name in e.space.chunks for name in e.names(node.mask)):
+        sizes = size_classes(e, node.mask & ~there)
+        reduced = None if sizes is None else e.reduce(there, inner)
+        if sizes is None or reduced is None:
             return False
-        reduced = e.reduce(there, inner)
-        sizes = [size_class(e, name) for name in e.names(node.mask & ~there)]
-        if reduced is not None:
-            e.product(counted([*outside, (reduced, ONE), *((size, ONE) for size in sizes)]), product.coefficient)
+        e.product(counted([*outside, (reduced, ONE), *((size, ONE) for size in sizes)]), product.coefficient)
         return True
 
     def subsets(self, node: Reduce, product: Product) -> None:
@@ -311,11 +310,10 @@ class Rules:
         terms: list[tuple[int, Fraction]] = []
         for c, coefficient in members:
             there = e.mask(c) & node.mask
-            reduced = e.reduce(there, c)
-            if reduced is None:
+            sizes, reduced = size_classes(e, node.mask & ~there), e.reduce(there, c)
+            if sizes is None or reduced is None:
                 return
-            sizes = [(size_class(e, name), ONE) for name in e.names(node.mask & ~there)]
-            scaled = e.product(counted([(reduced, ONE), *sizes]))
+            scaled = e.product(counted([(reduced, ONE), *((size, ONE) for size in sizes)]))
             if scaled is None:
                 return
             terms.append((scaled, coefficient))

@@ -16,7 +16,7 @@ samples of several points each make an accidental equality a matter of 10^-20. W
   an axis (slice, concat, gather, ...) one of the whole line.
 - **Roots** are the power map with exponent 1/2 modulo the odd part of p - 1: multiplicative, but squares to +-x. Callers add
   exponents before they evaluate.
-- **Maximum** picks the operand with the largest residue: associative, commutative, idempotent.
+- **Maximum** picks the larger operand in a random order of the residues: associative, commutative, idempotent.
 - **Comparisons** are pseudo-random bits of the difference of the operands, with a <= b, b >= a and not (b < a) in
   agreement and x != x false: every value is taken to be a number, so guards against NaN fold away.
 - **-inf** is formal: a flag beside the residue. exp gives 0, a maximum ignores it, a sum absorbs it.
@@ -415,15 +415,19 @@ class Space:
     # Order and truth.
 
     def maximum(self, a: Value, b: Value) -> Value:
-        """The operand with the larger residue; -inf is below everything."""
+        """The operand that is larger in a random order of the residues; -inf is below everything."""
         highest, lowest = min(a.highest, b.highest), max(a.lowest, b.lowest)
-        take = a.residues[highest] >= b.residues[highest]
+        take = self._rank(a.residues[highest]) >= self._rank(b.residues[highest])
         if a.infinite is not None:
             take = take & ~a.infinite
         if b.infinite is not None:
             take = take | b.infinite
         infinite = None if a.infinite is None or b.infinite is None else a.infinite & b.infinite
         return self._masked(np.where(take[None], a.residues, b.residues), lowest, highest, infinite)
+
+    def _rank(self, residues: Ints) -> NDArray[Any]:
+        """A keyed random order of the residues; by themselves they would put 0 below everything."""
+        return _mix(residues.astype(np.uint64) + np.uint64(digest(f"order {self.seed}")))
 
     def maximum_over(self, a: Value, axes: Sequence[str]) -> Value:
         """The maximum over axes, axes the value lacks do not matter."""

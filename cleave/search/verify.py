@@ -54,14 +54,21 @@ def tower_for(graph: Graph) -> tuple[int, ...]:
     return SHORT_TOWER if nesting(graph) <= 2 else LONG_TOWER
 
 
-def points_of(axes: Sequence[Axis], round_: Round) -> dict[str, int]:
-    """How many points every axis has; an inner axis of a split has enough for its whole, the last chunk may be short."""
-    chunked = {axis.chunk_of for axis in axes if axis.chunk_of is not None}
-    outers = {outer for _, outer in chunked}
-    wholes = {whole for whole, _ in chunked}
-    points = {axis.name: round_.chunks if axis.name in outers else round_.points for axis in axes}
-    for whole in wholes:
-        points[whole] = round_.points + (1 if round_.points > 1 else 0)
+def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str]) -> dict[str, int]:
+    """
+    How many points every axis has; renamed copies (`shared`, as from `convert.copies`) have equally many.
+
+    A split axis has one more than others, so that the last chunk is short; its inner axis has enough for it.
+    """
+    wholes = {axis.chunk_of[0] for axis in axes if axis.chunk_of is not None}
+    outers = {axis.chunk_of[1] for axis in axes if axis.chunk_of is not None}
+    points: dict[str, int] = {}
+    for axis in axes:
+        more = axis.name in wholes and round_.points > 1
+        own = round_.chunks if axis.name in outers else round_.points + more
+        first = shared.get(axis.name, axis.name)
+        points[first] = max(points.get(first, 1), own)
+    points = {axis.name: points[shared.get(axis.name, axis.name)] for axis in axes}
     for axis in axes:
         if axis.chunk_of is not None:
             whole, outer = axis.chunk_of
@@ -130,8 +137,9 @@ class Verifier:
         for positive in (False, True):
             decided = 0
             for number, round_ in enumerate(self.rounds):
-                points = points_of(other.axes, round_)
-                symbols, shared = small_symbols(other, points), copies(other) | copies(self.graph)
+                shared = copies(other, self.graph)
+                points = points_of(other.axes, round_, shared)
+                symbols = small_symbols(other, points)
                 space = Reals(other.axes, points, REAL_SAMPLES, self.seed * 64 + number + 1, shared, symbols, positive)
                 values = evaluate(self.graph, space)
                 good = ~space.spoiled
@@ -149,9 +157,9 @@ class Verifier:
     def _values(self, number: int, round_: Round, other: Graph) -> tuple[Space, list[Value] | None]:
         key = (number, other.axes)
         if key not in self._known:
-            points = points_of(other.axes, round_)
+            shared = copies(other, self.graph)
+            points = points_of(other.axes, round_, shared)
             symbols = small_symbols(other, points) if round_.counting else None
-            shared = copies(other) | copies(self.graph)
             seed = self.seed * 64 + number + 1
             space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting)
             self._known[key] = (space, unspoiled(self.graph, space))

@@ -181,6 +181,28 @@ def test_mask_after_the_exponential_goes_inside() -> None:
         np.testing.assert_allclose(run(out, x).sum(1), np.ones(4), rtol=1e-12)
 
 
+def test_mask_of_a_product_goes_inside() -> None:
+    """As a factor of a contraction or a product, and as a select around a product."""
+    p = Program({"m": 4, "n": 4}, {"x": "m n", "v": "n"})
+    keep = p("compare", p("iota", attr=("n",)), p("iota", attr=("m",)), attr=("le",))
+    factor, e = p("cast", keep, dtype="f32"), p("exp", 0)
+    z = p.sum(p("select", keep, e, p.number(0.0)), "n")
+    tops = [
+        p.contract(factor, e, 1, over="n"),
+        p.sum(p("mul", p("mul", e, 1), factor), "n"),
+        p.sum(p("select", keep, p("mul", 1, e), p.number(0.0)), "n"),
+    ]
+    x, v = RNG.normal(size=(4, 4)), RNG.normal(size=4)
+    expected = [run(p.graph(p("div", top, z)), x, v) for top in tops]
+    large = x.copy()
+    large[0, 1:] = 1e4
+    for top, wanted in zip(tops, expected, strict=True):
+        out = stabilize(p.graph(p("div", top, z)))
+        assert arguments_of(out, "shift") == ["select(compare(iota(/n), iota(/m)/le), x, -inf)"]
+        np.testing.assert_allclose(run(out, x, v), wanted, rtol=1e-12)
+        np.testing.assert_allclose(run(out, large, v), wanted, rtol=1e-12)
+
+
 def test_functions_read_plain_values() -> None:
     """Beside its quotient, exp(x) goes into a function and a sum of it into another; both see what they saw before."""
     p = Program({"m": 4, "n": 7}, {"x": "m n"})

@@ -1,0 +1,56 @@
+"""The worker process: errors come back, it survives them, and a dead one is replaced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cleave.errors import CleaveError
+from cleave.runtime.execute import execute
+from cleave.runtime.interpreter import Interpreter, InterpreterError
+from tests.tile_programs import CASES
+
+HEADER = "import os\nimport torch\n"
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Interpreter:
+    return Interpreter()
+
+
+def test_errors_come_back_and_the_worker_lives_on(interpreter: Interpreter) -> None:
+    with pytest.raises(InterpreterError, match="ZeroDivisionError"):
+        interpreter.launch(HEADER + "def launch(x):\n    return x / (1 // 0)\n", [np.ones(3)])
+    (pid,) = interpreter.launch(HEADER + "def launch():\n    return torch.tensor(os.getpid())\n", [])
+    (again,) = interpreter.launch(HEADER + "def launch():\n    return torch.tensor(os.getpid())\n", [])
+    assert pid == again
+
+
+def test_a_dead_worker_is_replaced(interpreter: Interpreter) -> None:
+    with pytest.raises(InterpreterError, match="ended with code 3"):
+        interpreter.launch(HEADER + "def launch():\n    os._exit(3)\n", [])
+    (x,) = interpreter.launch(HEADER + "def launch(x):\n    return x + 1\n", [np.ones(2, np.float32)])
+    np.testing.assert_array_equal(x, [2, 2])
+    interpreter.close()
+    (x,) = interpreter.launch(HEADER + "def launch(x):\n    return x + 1\n", [np.ones(2, np.float32)])
+    np.testing.assert_array_equal(x, [2, 2])
+    interpreter.close()
+
+
+def test_inputs_that_do_not_fit_are_refused() -> None:
+    """The mistake is the caller's: which input, what it is, what was expected."""
+    program = CASES["matmul"].program()
+    with pytest.raises(CleaveError, match=r"input 'b' has shape \(4, 5\); layout 'k n' makes it \(3, 5\)"):
+        execute(program, [np.ones((2, 3)), np.ones((4, 5))])
+    with pytest.raises(CleaveError, match="takes 2 inputs; 1 are given"):
+        execute(program, [np.ones((2, 3))])
+    with pytest.raises(CleaveError, match="has 1 dimensions; its layout is 'm k'"):
+        execute(program, [np.ones(2), np.ones((4, 5))])
+
+
+def test_an_empty_axis_launches_nothing() -> None:
+    """No program of the grid runs; a loop over nothing leaves the accumulator."""
+    (result,) = execute(CASES["matmul"].program(), [np.ones((0, 3)), np.ones((3, 5))])
+    assert result.shape == (0, 5)
+    (result,) = execute(CASES["matmul"].program(), [np.ones((2, 0)), np.ones((0, 5))])
+    np.testing.assert_array_equal(result, np.zeros((2, 5)))

@@ -85,7 +85,8 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     structure = _Structure()
     call = _Call(function, leaves, in_spec, structure)
     shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)
-    examples = tuple(_roomy(leaves[at]) for at in tensors)
+    # A tensor given twice would be traced as one argument, so each gets an object of its own.
+    examples = tuple(_roomy(leaves[at]).detach() for at in tensors)
     with _quiet(), _config.patch(backed_size_oblivious=True), torch.no_grad():
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
@@ -297,8 +298,7 @@ def _dynamic(declared: Any, value: Any, name: str) -> dict[int, Any]:
     """The dynamic dimensions of one tensor: a Dim, a hint such as Dim.DYNAMIC, or a name for each."""
     if declared is None or not isinstance(value, torch.Tensor):
         return {}
-    given: Any = declared
-    items: list[tuple[Any, Any]] = list(given.items() if isinstance(declared, Mapping) else enumerate(given))
+    items: list[tuple[Any, Any]] = list(getattr(declared, "items", lambda: enumerate(declared))())
     out: dict[int, Any] = {}
     for dim, wanted in items:
         if not isinstance(dim, int) or not -value.dim() <= dim < value.dim():

@@ -70,6 +70,12 @@ def test_an_argument_returned_as_it_is_keeps_its_identity() -> None:
     assert kinds == [("argument", 0), ("graph", 0), ("argument", 1)]
 
 
+def test_one_tensor_given_twice_is_two_arguments() -> None:
+    x, y = random(2, 3), random(2, 3) * 2
+    captured = agrees(lambda a, b: a - 2 * b, (x, x), calls=[(x, y)])
+    assert [entry.name for entry in captured.graph.inputs] == ["a", "b"]
+
+
 def test_results_keep_their_structure() -> None:
     captured = capture(lambda x: {"a": [x + 1, 3], "b": (None, x * 2)}, (random(3),))
     made = [random(3), random(3) + 1]

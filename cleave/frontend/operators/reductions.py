@@ -204,19 +204,14 @@ def logsumexp(cx: Lowering, result: Result, self: Value, dim: Any, keepdim: bool
     """
     max x + log(sum(exp(x - max x))).
 
-    The maximum is held above the least finite number, so that a row of -inf gives -inf, as PyTorch does, and not NaN.
+    The maximum is held at or above the least finite float32, so that a row of -inf gives -inf, as PyTorch does, and not NaN.
     """
     dims = chosen_dims(self, dim)
     wide = in_working_dtype(cx, self, result.dtype)
     scalar = Result((), result.dtype)
-    greatest = lifted_maximum(cx, wide, dims)
+    top = reduced(cx, "max", wide, dims, keepdim=True)
+    least_finite = cx.constant(torch.finfo(torch.float32).min, top.node.dtype)
+    greatest = Value(top.dims, cx.node("max", (top.node, least_finite), top.node.dtype), top.dtype)
     powers = apply(cx, scalar, "exp", apply(cx, scalar, "sub", wide, greatest))
     out = apply(cx, result, "add", apply(cx, result, "log", reduced(cx, "sum", powers, dims, keepdim=True)), greatest)
     return out if keepdim else Value(tuple(dim for at, dim in enumerate(out.dims) if at not in dims), out.node, out.dtype)
-
-
-def lifted_maximum(cx: Lowering, value: Value, dims: Sequence[int]) -> Value:
-    """The maximum over dimensions, kept, and at least the least finite float32."""
-    top = reduced(cx, "max", value, dims, keepdim=True)
-    least_finite = cx.constant(torch.finfo(torch.float32).min, top.node.dtype)
-    return Value(top.dims, cx.node("max", (top.node, least_finite), top.node.dtype), top.dtype)

@@ -11,8 +11,8 @@ from ..values import Lowering, Value
 from ..views import permuted, repeat_interleaved
 from .contractions import multiplied
 from .creation import triangle
-from .elementwise import apply, as_value, choose
-from .reductions import lifted_maximum, reduced
+from .elementwise import apply, as_value, choose, compare
+from .reductions import exponentials
 from .table import Result, lowers
 
 
@@ -32,7 +32,7 @@ def scaled_dot_product_attention(
     """
     softmax(q k^T scale + mask) v, heads of keys and values repeated for grouped queries.
 
-    A row whose keys are all masked gives 0, as in PyTorch: the maximum is held above -inf and the quotient is guarded.
+    A row whose keys are all masked gives 0, as in PyTorch, by the guard that a person writes: weights that are NaN become 0.
     """
     if dropout_p:
         cx.fail("an active dropout draws random numbers, which is not supported", "set dropout_p=0")
@@ -47,15 +47,11 @@ def scaled_dot_product_attention(
         scores = choose(cx, wide.dtype, attn_mask, scores, -math.inf)
     elif attn_mask is not None:
         scores = apply(cx, wide, "add", scores, attn_mask)
-    last = [len(scores.dims) - 1]
-    if attn_mask is None:
-        top = reduced(cx, "max", scores, last, keepdim=True)
-    else:
-        top = lifted_maximum(cx, scores, last)
-    powers = apply(cx, wide, "exp", apply(cx, wide, "sub", scores, top))
-    whole = reduced(cx, "sum", powers, last, keepdim=True)
-    dims, nodes = cx.elementwise_space([powers, whole])
-    weights = Value(dims, cx.node("div", nodes, nodes[0].dtype, () if attn_mask is None else ("guarded",)), result.dtype)
+    powers, whole, _ = exponentials(cx, scores, len(scores.dims) - 1)
+    weights = apply(cx, wide, "div", powers, whole)
+    if attn_mask is not None:
+        weights = choose(cx, wide.dtype, compare(cx, "ne", weights, weights), 0.0, weights)
+    weights = Value(weights.dims, weights.node, result.dtype)
     return multiplied(cx, result, weights, value)
 
 

@@ -33,21 +33,9 @@ _Function = TypeVar("_Function", bound=Lower)
 
 _TABLE: dict[str, Lower] = {}
 # What the result already says, and what is about memory only.
-_IGNORED = frozenset(
-    [
-        "dtype",
-        "size",
-        "device",
-        "pin_memory",
-        "layout",
-        "memory_format",
-        "non_blocking",
-        "copy",
-        "implicit",
-        "cudnn_enable",
-        "cudnn_enabled",
-        "input_dtype",
-    ]
+_IGNORED = (
+    *("dtype", "size", "device", "pin_memory", "layout", "memory_format", "non_blocking", "copy"),
+    *("implicit", "cudnn_enable", "cudnn_enabled", "input_dtype"),
 )
 
 

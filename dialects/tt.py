@@ -5,9 +5,9 @@ Decided at this level: everything but what Triton's compiler decides. Tensors ar
 address, mask, broadcast and transpose is an operation, dynamic sizes and strides are arguments. Kernels are `tt.func`s whose
 bodies also use `arith`, `math` and `scf`; the host side stays a `sched.program` beside them.
 
-Printed in generic form the functions are TTIR. xDSL's `arith` has comparisons, select and the integer conversions for scalars
-alone, so here they are `tt.cmpi`, `tt.cmpf`, `tt.select`, `tt.extsi`, `tt.extui` and `tt.trunci`; the `ttir` target prints
-`arith` for these six.
+Printed in generic form the functions are TTIR. xDSL's `arith` has comparisons, select and the conversions of integers for
+scalars alone, so here they are `tt.cmpi`, `tt.cmpf`, `tt.select`, `tt.extsi`, `tt.extui`, `tt.trunci`, `tt.sitofp`, `tt.uitofp`
+and `tt.fptosi`; the `ttir` target prints `arith` for these.
 
 Operations may carry two attributes for readers: `dims`, the names of a tensor's dimensions, and `note`.
 Source: triton/include/triton/Dialect/Triton/IR/TritonOps.td.
@@ -24,7 +24,9 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     DictionaryAttr,
+    FloatAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -129,6 +131,20 @@ def pointee_of(type_: Attribute) -> Attribute:
     if not isinstance(element, PtrType):
         raise VerifyException(f"{type_} is not a pointer or a tensor of pointers")
     return like(type_, element.pointee)
+
+
+def splat_value(attr: Attribute) -> float | int | None:
+    """The number that a constant's attribute holds in every element, None where it holds several; NaN is one number."""
+    if isinstance(attr, FloatAttr | IntegerAttr):
+        return attr.value.data
+    if not isinstance(attr, DenseIntOrFPElementsAttr):
+        return None
+    data, count = attr.data.data, _count(attr.get_shape() or ())
+    first = data[: len(data) // count] if count else b""
+    if not first or data != first * count:
+        return None
+    (value,) = attr.get_element_type().unpack(first, 1)
+    return value if isinstance(value, int | float) else None
 
 
 def _spelled(shape: Sequence[int]) -> str:
@@ -491,6 +507,39 @@ class TruncIOp(ConversionOp):
     """The low bits of an integer; Triton spells it arith.trunci."""
 
     name = "tt.trunci"
+
+
+class IntegerToFloatOp(ConversionOp, ABC):
+    """The float nearest to an integer."""
+
+    def verify_elements(self, source: Attribute, target: Attribute) -> None:
+        if not isinstance(source, IntegerType) or not isinstance(target, AnyFloat):
+            raise VerifyException(f"{source} to {target} is not from an integer to a float")
+
+
+@irdl_op_definition
+class SIToFPOp(IntegerToFloatOp):
+    """The float nearest to a signed integer; Triton spells it arith.sitofp."""
+
+    name = "tt.sitofp"
+
+
+@irdl_op_definition
+class UIToFPOp(IntegerToFloatOp):
+    """The float nearest to an unsigned integer; Triton spells it arith.uitofp."""
+
+    name = "tt.uitofp"
+
+
+@irdl_op_definition
+class FPToSIOp(ConversionOp):
+    """A float without its fraction as a signed integer; Triton spells it arith.fptosi."""
+
+    name = "tt.fptosi"
+
+    def verify_elements(self, source: Attribute, target: Attribute) -> None:
+        if not isinstance(source, AnyFloat) or not isinstance(target, IntegerType):
+            raise VerifyException(f"{source} to {target} is not from a float to an integer")
 
 
 @irdl_op_definition
@@ -971,7 +1020,7 @@ class ReduceOp(IRDLOperation):
             raise VerifyException(f"the combination ends in tt.reduce.return of {element}")
 
 
-SPELLED = {f"tt.{name}": f"arith.{name}" for name in ("cmpi", "cmpf", "select", "extsi", "extui", "trunci")}
+SPELLED = {f"tt.{name}": f"arith.{name}" for name in ("cmpi", "cmpf", "select", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi")}
 """Operations that Triton spells otherwise."""
 
 Tt = Dialect(
@@ -991,6 +1040,9 @@ Tt = Dialect(
         ExtSIOp,
         ExtUIOp,
         TruncIOp,
+        SIToFPOp,
+        UIToFPOp,
+        FPToSIOp,
         BitcastOp,
         CmpIOp,
         CmpFOp,

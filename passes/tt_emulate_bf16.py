@@ -120,9 +120,9 @@ def _constant(attr: Attribute) -> Attribute:
         case FloatAttr(type=BFloat16Type()):
             return FloatAttr(nearest(attr.value.data), f32)
         case DenseIntOrFPElementsAttr() if _is_bf16(attr.type):
-            type_ = _wide(attr.type)
-            assert isinstance(type_, TensorType), "a dense constant is a tensor"
-            return DenseIntOrFPElementsAttr.from_list(type_, [nearest(float(attr.get_values()[0]))])
+            type_, number = _wide(attr.type), tt.splat_value(attr)
+            assert isinstance(type_, TensorType) and number is not None, "only constants of one number are made"
+            return DenseIntOrFPElementsAttr.from_list(type_, [nearest(number)])
         case _:
             return attr
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.dialects.builtin import AnyFloat, f32, i1
+from xdsl.dialects.builtin import AnyFloat, f32, i1, i32
 from xdsl.ir import Operation
 
 from cleave.dialects import tt
@@ -211,7 +211,9 @@ class Functions:
         if isinstance(a.element, AnyFloat):
             spelled = "une" if predicate == "ne" else f"o{predicate}"
             return apply(self.blocks, lambda x, y: tt.CmpFOp(x, y, spelled), a, b, key=("cmpf", spelled))
-        spelled = predicate if predicate in ("eq", "ne") else f"{'u' if a.element == i1 else 's'}{predicate}"
+        if a.element == i1 and predicate not in ("eq", "ne"):
+            return self.compare(predicate, cast(self.blocks, a, i32), cast(self.blocks, b, i32))
+        spelled = predicate if predicate in ("eq", "ne") else f"s{predicate}"
         return apply(self.blocks, lambda x, y: tt.CmpIOp(x, y, spelled), a, b, key=("cmpi", spelled))
 
     def select(self, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -120,12 +120,7 @@ def constant_of(value: SSAValue) -> float | int | None:
     """The number that a constant holds in every element, None for what is not such a constant."""
     if not isinstance(value.owner, arith.ConstantOp):
         return None
-    attr = value.owner.value
-    if isinstance(attr, FloatAttr | IntegerAttr):
-        return attr.value.data
-    if isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat():
-        return attr.get_values()[0]
-    return None
+    return tt.splat_value(value.owner.value)
 
 
 def expanded(blocks: Blocks, tensor: Tensor, dims: Sequence[str]) -> Tensor:
@@ -200,10 +195,10 @@ def cast(blocks: Blocks, tensor: Tensor, to: Attribute) -> Tensor:
         if to == i1:
             zero = constant(blocks, 0.0, value.type)
             return Tensor(blocks.pure(lambda a, b: tt.CmpFOp(a, b, "une"), value, zero, key="une"), tensor.dims)
-        return Tensor(blocks.pure(lambda src: arith.FPToSIOp(src, type_), value, key=("cast", type_)), tensor.dims)
+        return Tensor(blocks.pure(lambda src: tt.FPToSIOp(src, to), value, key=("cast", type_)), tensor.dims)
     if isinstance(to, AnyFloat):
-        convert = arith.UIToFPOp if source == i1 else arith.SIToFPOp
-        return Tensor(blocks.pure(lambda src: convert(src, type_), value, key=("cast", type_)), tensor.dims)
+        convert = tt.UIToFPOp if source == i1 else tt.SIToFPOp
+        return Tensor(blocks.pure(lambda src: convert(src, to), value, key=("cast", type_)), tensor.dims)
     if to == i1:
         zero = constant(blocks, 0, value.type)
         return Tensor(blocks.pure(lambda a, b: tt.CmpIOp(a, b, "ne"), value, zero, key="ne"), tensor.dims)

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast as typed
 
 import numpy as np
 from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
-    DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
     Float64Type,
-    FloatAttr,
-    IntegerAttr,
     IntegerType,
     StringAttr,
 )
@@ -99,9 +95,9 @@ _REDUCTIONS: dict[type[Operation], str] = {
 _CONVERSIONS = (
     arith.ExtFOp,
     arith.TruncFOp,
-    arith.SIToFPOp,
-    arith.UIToFPOp,
-    arith.FPToSIOp,
+    tt.SIToFPOp,
+    tt.UIToFPOp,
+    tt.FPToSIOp,
     tt.ExtSIOp,
     tt.ExtUIOp,
     tt.TruncIOp,
@@ -282,7 +278,9 @@ class KernelText:
             case tt.ExpandDimsOp():
                 return self.with_axes(op)
             case arith.ConstantOp(value=attr):
-                number = attr.value.data if isinstance(attr, FloatAttr | IntegerAttr) else _splat(attr)
+                number = tt.splat_value(attr)
+                if number is None:
+                    raise CleaveError(op, "holds several numbers", "only constants of one number have a Triton form")
                 text = _number(number, tt.element_of(value.type))
                 return Expression(text, UNARY if text.startswith("-") else ATOM, literal=True)
             case _:
@@ -443,11 +441,6 @@ def _call(callee: str, texts: Sequence[str], reads: Sequence[Expression] = (), s
 def _infix(symbol: str, level: int, left: Expression, right: Expression) -> Expression:
     text = f"{left.at(level)} {symbol} {right.at(level + 1)}"
     return Expression(text, level, joined((left.shape, right.shape)), left.reads | right.reads)
-
-
-def _splat(attr: Attribute) -> float:
-    assert isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat(), "only constants with one value are made"
-    return typed(float, attr.get_values()[0])
 
 
 def _users(value: SSAValue) -> list[Operation]:

@@ -38,12 +38,13 @@ def test_a_slice_of_an_argument_is_an_offset_into_its_memory() -> None:
 
 
 def test_parameters_are_weights_and_are_read_at_each_call() -> None:
-    layer = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    linear = torch.nn.Linear(4, 3)
+    layer = torch.nn.Sequential(linear, torch.nn.ReLU())
     captured = capture(layer, (random(2, 4),))
     assert {entry.name: entry.weight for entry in captured.graph.inputs} == {"_0_weight": True, "_0_bias": True, "input": False}
     bindings = captured.bindings
     with torch.no_grad():
-        layer[0].bias.fill_(7.0)
+        linear.bias.fill_(7.0)
     sources = {entry.name: bindings.tensor(entry.source, [random(2, 4)]) for entry in bindings.inputs}
     assert torch.equal(sources["_0_bias"], torch.full((3,), 7.0))
 

@@ -1,7 +1,8 @@
 """From graphs to tile programs: roles, tiles, partition and cost. Knows no IR."""
 
 from .chunks import split_symbols
-from .scheduler import ScheduleOptions, schedule
+from .kernels import ScheduleOptions
+from .scheduler import schedule
 from .targets import TARGETS, Target, target
 
 __all__ = ["TARGETS", "ScheduleOptions", "Target", "schedule", "split_symbols", "target"]

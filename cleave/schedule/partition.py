@@ -2,8 +2,7 @@
 Partition of a graph into kernels.
 
 A cut stores a value between kernels; a kernel computes one or several stored values from arguments and from what earlier
-kernels stored, recomputing everything else. `Cutter` builds the graph of each kernel; `partitions` improves a set of cuts
-step by step under the cost model.
+kernels stored, recomputing everything else. Here are the values worth storing, and the graph of one kernel.
 """
 
 from __future__ import annotations
@@ -71,9 +70,9 @@ def _holds(graph: Graph, op: int, buffer: Buffer) -> bool:
     return graph.ops[op].dtype == buffer.dtype and set(graph.ops[op].axes) == set(buffer.axes)
 
 
-def needs(source: Source, item: Item, stored: Mapping[int, Item]) -> tuple[int, ...]:
-    """The stored operations an item reads, not looking behind them."""
-    return tuple(sorted(_behind(source.graph, [item.op], stored)[1]))
+def needs(source: Source, group: Sequence[Item], stored: Mapping[int, Item]) -> tuple[int, ...]:
+    """The stored operations that a kernel storing some items reads, not looking behind them."""
+    return tuple(sorted(_behind(source.graph, [item.op for item in group], stored)[1]))
 
 
 def _behind(graph: Graph, roots: Sequence[int], stored: Mapping[int, Item]) -> tuple[set[int], set[int]]:
@@ -140,14 +139,26 @@ def problem_of(source: Source, name: str, group: Sequence[Item], stored: Mapping
 
 
 def cut_candidates(graph: Graph) -> tuple[int, ...]:
-    """The values worth storing: results of reductions, and what reductions read that depends on another reduction."""
-    depends: list[bool] = []
+    """
+    The values worth storing between kernels.
+
+    For each reduction that is the last of its result in a chain of elementwise operations on the same axes, which nothing else
+    reads: a product cast to half precision is stored in that form.
+    """
+    users = graph.users()
+    outputs = {entry.value for entry in graph.outputs}
     out: set[int] = set()
     for position, op in enumerate(graph.ops):
-        removes = op.kind in ("reduce", "contract", "shift")
-        if removes:
-            out.add(position)
-            out.update(arg for arg in op.args if depends[arg])
-        depends.append(removes or any(depends[arg] for arg in op.args))
-    values = {entry.value for entry in graph.outputs}
-    return tuple(sorted(out - values))
+        if op.kind not in ("reduce", "contract", "shift"):
+            continue
+        at = position
+        while len(users[at]) == 1 and at not in outputs:
+            user = graph.ops[users[at][0]]
+            if user.kind in _STRUCTURAL or set(user.axes) != set(op.axes):
+                break
+            at = users[at][0]
+        out.add(at)
+    return tuple(sorted(out - outputs))
+
+
+_STRUCTURAL = ("reduce", "contract", "shift", "rename", "split", "merge", "slice", "index", "concat", "pad", "gather")

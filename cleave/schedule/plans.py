@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .buffers import fresh
 from .nodes import REDUCING, Node
@@ -34,13 +34,15 @@ class Slot:
     choices: tuple[tuple[Role, int], ...]
 
 
-def plans(problem: Problem, limit: int) -> Iterator[Plan]:
-    """Candidate plans, in a fixed order, at most `limit` of them."""
-    return itertools.islice(_plans(problem), limit)
+def plans(problem: Problem, limit: int, coarse: bool = False) -> Iterator[Plan]:
+    """Candidate plans, in a fixed order, at most `limit` of them; with `coarse` only a few tile sizes of each dimension."""
+    return itertools.islice(_plans(problem, coarse), limit)
 
 
-def _plans(problem: Problem) -> Iterator[Plan]:
+def _plans(problem: Problem, coarse: bool) -> Iterator[Plan]:
     for slots in _structures(problem):
+        if coarse:
+            slots = [replace(slot, choices=_middle(slot.choices)) for slot in slots]
         order = _layout(problem, slots)
         names = _names(problem, slots)
         for choice in itertools.product(*(slot.choices for slot in slots)):
@@ -50,6 +52,17 @@ def _plans(problem: Problem) -> Iterator[Plan]:
             ordered = tuple(dims[place] for place in order)
             raster = _raster(problem, ordered)
             yield Plan(ordered, raster)
+
+
+def _middle(choices: tuple[tuple[Role, int], ...]) -> tuple[tuple[Role, int], ...]:
+    """Of each role, the smallest tile and the one nearest below 128."""
+    out: list[tuple[Role, int]] = []
+    for choice in choices:
+        tiles = sorted(tile for role, tile in choices if role == choice[0])
+        near = max([tile for tile in tiles if tile <= 128] or tiles[:1])
+        if choice[1] in (tiles[0], near):
+            out.append(choice)
+    return tuple(out)
 
 
 def _names(problem: Problem, slots: Sequence[Slot]) -> list[str]:
@@ -181,7 +194,7 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
     contracted = any(node.kind == "contract" and set(axes) & set(node.removed) for node in problem.nodes)
     stored = any(set(axes) & set(result.buffer.axes) for result in problem.results)
     whole: list[tuple[Role, int]] = []
-    if len(axes) == 1 and sizes[0] is not None:
+    if all(size is not None for size in sizes):
         smallest = 16 if contracted and dots and largest > 1 else 1
         if largest <= (LARGEST_WHOLE_DOT if contracted or dots else LARGEST_WHOLE):
             whole.append(("full", max(largest, smallest)))

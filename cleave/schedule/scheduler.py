@@ -1,233 +1,28 @@
 """
-From graphs to a program: partition, plans and the choice between them by the cost model.
+From equivalent graphs to one program: every graph is partitioned, and the fastest by the cost model is assembled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 
 from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
-from .cost import BYTES, START, Cost, estimate, measure
-from .nodes import EntangledError, UnschedulableError
-from .partition import Item, Source, cut_candidates, items, needs, problem_of, source_of
-from .plans import launches, plans
-from .problem import Problem
-from .program import Allocate, Kernel, Launch, Program
-from .reductions import KernelEmitter
-from .roles import Plan
+from .cost import START
+from .fusion import Candidate, Fusion
+from .kernels import ScheduleOptions
+from .nodes import UnschedulableError
+from .partition import source_of
+from .program import Allocate, Launch, Program
 from .sizes import Sizes
-from .statements import InfeasibleError
 from .targets import Target
 
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
 SHORTEST_CHUNK = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleOptions:
-    """
-    Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `cuts`: the
-    most values stored between kernels beyond those that must be.
-    """
-
-    plans: int = 160
-    alternatives: int = 12
-    cuts: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A scheduled kernel: its plan, code and estimate."""
-
-    plan: Plan
-    kernel: Kernel
-    cost: Cost
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A way to run a graph: its kernels in launch order, workspaces, and estimated seconds."""
-
-    source: Source
-    choices: list[Choice]
-    stored: list[Item]
-    seconds: float
-    cuts: tuple[int, ...]
-
-    @property
-    def flops(self) -> float:
-        """Operations of all kernels."""
-        return sum(choice.cost.flops for choice in self.choices)
-
-
-@dataclass(slots=True)
-class Scheduler:
-    """Schedules one graph; kernels that several partitions share are chosen once."""
-
-    source: Source
-    target: Target
-    options: ScheduleOptions
-    _chosen: dict[tuple[object, ...], Choice | None] = field(default_factory=lambda: {})
-
-    def best(self) -> Candidate | None:
-        """The fastest partition found, or None where some value fits no kernel."""
-        forced = self.source.cuts
-        found: Candidate | None = None
-        candidates = cut_candidates(self.source.graph)
-        for _ in range(len(self.source.graph.ops)):
-            try:
-                found = self.partition(forced)
-            except EntangledError as error:
-                forced = tuple(sorted({*forced, error.op}))
-                continue
-            break
-        if found is None:
-            found = self._safe(tuple(sorted({*forced, *candidates})))
-        if found is None:
-            return None
-        for _ in range(self.options.cuts if self._may_gain(found) else 0):
-            better = self._improved(found, candidates, forced)
-            if better is None:
-                break
-            found = better
-        return found
-
-    def _may_gain(self, found: Candidate) -> bool:
-        """Whether another cut could help: work is done more than once, or the time is far above what must be moved and computed."""
-        graph, sizes = self.source.graph, self.source.sizes
-        least = 0.0
-        for op in graph.ops:
-            if op.kind == "contract":
-                axes = {axis for arg in op.args for axis in graph.ops[arg].axes}
-                least += 2.0 * sizes.hint_product(graph.ordered(axes))
-        done = sum(choice.cost.dot_flops for choice in found.choices)
-        floor = max(self.floor(found.cuts), least / self.target.dot_rate)
-        return done > 1.3 * least or found.seconds > 3 * floor
-
-    def _safe(self, cuts: tuple[int, ...]) -> Candidate | None:
-        try:
-            return self.partition(cuts)
-        except EntangledError:
-            return None
-
-    def _improved(self, found: Candidate, candidates: Sequence[int], forced: Sequence[int]) -> Candidate | None:
-        """The best partition with one cut more or less, if it beats the one given."""
-        best: Candidate | None = None
-        limit = 0.98 * found.seconds
-        moves = [tuple(sorted({*found.cuts, cut})) for cut in candidates if cut not in found.cuts]
-        moves += [tuple(other for other in found.cuts if other != cut) for cut in found.cuts if cut not in forced]
-        for cuts in moves:
-            if self.floor(cuts) >= limit:
-                continue
-            option = self._safe(cuts)
-            if option is not None and option.seconds < limit:
-                best, limit = option, option.seconds
-        return best
-
-    def floor(self, cuts: Sequence[int]) -> float:
-        """A bound from below on the time of a partition: launches, and every argument, result and cut moved once."""
-        sizes = self.source.sizes
-        entries = items(self.source, cuts)
-        used = {op.attr[0] for op in self.source.graph.ops if op.kind == "input"}
-        moved = sum(
-            sizes.hint_product(buffer.axes) * BYTES[buffer.dtype] for place, buffer in enumerate(self.source.arguments) if place in used
-        )
-        for item in entries:
-            moved += sizes.hint_product(item.buffer.axes) * BYTES[item.buffer.dtype] * (2 if item.op in cuts else 1)
-        kernels = 1 + bool(cuts)
-        return moved / self.target.bandwidth + kernels * (self.target.launch + START)
-
-    def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
-        """The kernels of a set of cuts, or None where one has no plan. Raises: EntangledError."""
-        entries = items(self.source, cuts)
-        stored = {item.op: item for item in entries if item.shared and (item.op in cuts)}
-        groups = self._groups(entries, stored)
-        if groups is None:
-            return None
-        choices: list[Choice] = []
-        for group in groups:
-            choice = self.choose(group, stored, len(groups) > 1)
-            if choice is None:
-                return None
-            choices.append(choice)
-        seconds = sum(choice.cost.seconds for choice in choices)
-        return Candidate(self.source, choices, [item for item in entries if item.buffer not in self.source.results], seconds, cuts)
-
-    def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
-        """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""
-        order: list[list[Item]] = []
-        done: set[int] = set()
-        left = list(entries)
-        while left:
-            ready = [item for item in left if all(need in done for need in needs(self.source, item, stored))]
-            if not ready:
-                return None
-            left = [item for item in left if item not in ready]
-            groups: list[list[Item]] = []
-            for item in ready:
-                place = self._joins(groups, item, stored)
-                if place is None:
-                    groups.append([item])
-                else:
-                    groups[place].append(item)
-            order.extend(groups)
-            done |= {item.op for item in ready}
-        return order
-
-    def _joins(self, groups: Sequence[Sequence[Item]], item: Item, stored: Mapping[int, Item]) -> int | None:
-        """The kernel of a level that can store one more value without growing slower than a kernel of its own."""
-        for place, group in enumerate(groups):
-            if group[0].op == item.op:
-                return place
-            together = self.choose([*group, item], stored, True)
-            if together is None:
-                continue
-            apart = [self.choose(group, stored, True), self.choose([item], stored, True)]
-            if any(choice is None for choice in apart) or together.cost.seconds <= sum(
-                choice.cost.seconds for choice in apart if choice is not None
-            ):
-                return place
-        return None
-
-    def choose(self, group: Sequence[Item], stored: Mapping[int, Item], several: bool) -> Choice | None:
-        """The best plan of one kernel. Raises: EntangledError."""
-        name = self.source.graph.name if not several else f"{self.source.graph.name}_{group[0].buffer.name}"
-        key = (name, tuple(item.buffer.name for item in group), tuple(sorted(stored)))
-        if key not in self._chosen:
-            self._chosen[key] = self._choose(problem_of(self.source, name, group, stored))
-        return self._chosen[key]
-
-    def _choose(self, problem: Problem) -> Choice | None:
-        found: list[Choice] = []
-        for plan, kernel in _kernels(problem, self.options.plans):
-            measured = measure(kernel, problem.sizes)
-            for warps, stages in launches(problem, plan):
-                cost = estimate(measured, warps, stages, problem.sizes, self.target)
-                if cost is not None:
-                    found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), kernel, cost))
-        if not found:
-            return None
-        # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
-        least = min(choice.cost.seconds for choice in found)
-        close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
-        best = min(close, key=lambda choice: (choice.plan.packed, choice.cost.registers > 224, choice.cost.seconds))
-        kernel = replace(best.kernel, num_warps=best.plan.num_warps, num_stages=best.plan.num_stages)
-        return replace(best, kernel=kernel)
-
-
-def _kernels(problem: Problem, limit: int) -> list[tuple[Plan, Kernel]]:
-    out: list[tuple[Plan, Kernel]] = []
-    for plan in plans(problem, limit):
-        try:
-            out.append((plan, KernelEmitter(problem, plan).kernel()))
-        except InfeasibleError:
-            continue
-    return out
 
 
 def schedule(
@@ -319,7 +114,7 @@ def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], 
     except ValueError as error:
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
-        found = Scheduler(source, target, options).best()
+        found = Fusion(source, target, options).best()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error
@@ -331,18 +126,22 @@ def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], 
 def assemble(candidate: Candidate, notes: Sequence[str]) -> Program:
     """The program of a candidate: workspaces first, then a launch for each kernel."""
     source = candidate.source
-    steps: list[Allocate | Launch] = [Allocate(item.buffer) for item in candidate.stored]
-    for choice in candidate.choices:
-        steps.append(Launch(choice.kernel.name, tuple(buffer.name for buffer in choice.kernel.buffers)))
+    name = source.graph.name
+    kernels = [
+        replace(choice.kernel, name=name if len(candidate.choices) == 1 else f"{name}_{group[0].buffer.name}")
+        for group, choice in zip(candidate.groups, candidate.choices, strict=True)
+    ]
+    steps: list[Allocate | Launch] = [Allocate(item.buffer) for item in candidate.workspaces]
+    steps.extend(Launch(kernel.name, tuple(buffer.name for buffer in kernel.buffers)) for kernel in kernels)
     layouts = (*(entry.layout for entry in source.graph.inputs), *(entry.layout for entry in source.graph.outputs))
-    reasons = [f"{choice.kernel.name}: {choice.plan}; {choice.cost}" for choice in candidate.choices]
+    reasons = [f"{kernel.name}: {choice.plan}; {choice.cost}" for kernel, choice in zip(kernels, candidate.choices, strict=True)]
     return Program(
-        source.graph.name,
+        name,
         source.arguments,
         source.results,
         layouts,
         tuple(source.sizes.extents.items()),
-        tuple(choice.kernel for choice in candidate.choices),
+        tuple(kernels),
         tuple(steps),
         (*notes, *reasons),
     )

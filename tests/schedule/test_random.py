@@ -107,7 +107,7 @@ def _step(b: Builder, rng: random.Random, values: list[int], sizes: dict[str, in
 def test_static_graphs(seed: int) -> None:
     graph, _ = random_graph(seed)
     graph = stabilize(graph)
-    agrees(graph, scheduled(graph, options=ScheduleOptions(plans=24, cuts=1)), seed=seed)
+    agrees(graph, scheduled(graph, options=ScheduleOptions(plans=24)), seed=seed)
 
 
 @pytest.mark.parametrize("seed", range(1000, 1025))
@@ -115,7 +115,7 @@ def test_dynamic_graphs(seed: int) -> None:
     """Scheduled at its hints, run at others, ones and zeros included where nothing divides by a size."""
     graph, hints = random_graph(seed, dynamic=True)
     graph = stabilize(graph)
-    program = scheduled(graph, hints, tuple(hints), ScheduleOptions(plans=24, cuts=1))
+    program = scheduled(graph, hints, tuple(hints), ScheduleOptions(plans=24))
     rng = random.Random(seed)
     for _ in range(2):
         sizes = {name: rng.choice([1, 2, 9, 33]) for name in hints}

@@ -1,0 +1,238 @@
+"""
+Which values to store between kernels.
+
+Small graphs start from as few kernels as possible and gain cuts while that is faster. Large ones start from a kernel for every
+reduction and are fused: the kernel of every stored value gives up what it reads, a few cuts deep and through steps that are
+slower by themselves, because undoing one cut of a chain alone often only repeats work. Comparisons use coarse plans; the
+outcome is planned in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .cost import BYTES, START
+from .kernels import Choice, Kernels, ScheduleOptions
+from .nodes import REDUCING, EntangledError
+from .partition import Item, Source, cut_candidates, items, needs, problem_of
+from .targets import Target
+
+FEW_REDUCTIONS = 9
+DEEPEST = 4
+WORST_DETOUR = 1.5
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A way to run a graph: its kernels in launch order, workspaces, and estimated seconds."""
+
+    source: Source
+    groups: list[list[Item]]
+    choices: list[Choice]
+    stored: dict[int, Item]
+    workspaces: list[Item]
+    cuts: tuple[int, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time of all kernels."""
+        return sum(choice.cost.seconds for choice in self.choices)
+
+    @property
+    def flops(self) -> float:
+        """Operations of all kernels."""
+        return sum(choice.cost.flops for choice in self.choices)
+
+
+@dataclass(slots=True)
+class Fusion:
+    """Partitions one graph."""
+
+    source: Source
+    target: Target
+    options: ScheduleOptions
+    kernels: Kernels = field(init=False)
+    forced: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernels = Kernels(self.source, self.target, self.options)
+        self.forced = self.source.cuts
+
+    def best(self) -> Candidate | None:
+        """The fastest partition found, or None where some value fits no kernel."""
+        self._cut_entangled()
+        graph = self.source.graph
+        candidates = tuple(cut for cut in cut_candidates(graph) if cut not in self.forced)
+        found: list[Candidate] = []
+        small = sum(op.kind in REDUCING for op in graph.ops) <= FEW_REDUCTIONS
+        if small:
+            start = self.partition(self.forced)
+            if start is not None:
+                found.append(self._grown(start, candidates))
+        if not found or (self._may_gain(found[0]) and not small):
+            start = self.partition(tuple(sorted({*self.forced, *candidates})))
+            if start is not None:
+                found.append(self._fused(start))
+        if not found:
+            return None
+        return self._in_full(min(found, key=lambda candidate: candidate.seconds))
+
+    def _cut_entangled(self) -> None:
+        """Forces cuts at reductions that are read along an axis they remove."""
+        for _ in self.source.graph.ops:
+            entries = items(self.source, self.forced)
+            stored = _stored(entries, self.forced)
+            try:
+                for item in entries:
+                    problem_of(self.source, self.source.graph.name, [item], stored)
+            except EntangledError as error:
+                self.forced = tuple(sorted({*self.forced, error.op}))
+            else:
+                return
+
+    def _grown(self, start: Candidate, candidates: Sequence[int]) -> Candidate:
+        """Adds or removes one cut at a time, the best first, while that is faster."""
+        found = start
+        for _ in candidates:
+            if not self._may_gain(found):
+                break
+            limit = 0.98 * found.seconds
+            moves = [tuple(sorted({*found.cuts, cut})) for cut in candidates if cut not in found.cuts]
+            moves += [tuple(other for other in found.cuts if other != cut) for cut in found.cuts if cut not in self.forced]
+            better: Candidate | None = None
+            for cuts in moves:
+                option = self.partition(cuts) if self._floor(cuts) < limit else None
+                if option is not None and option.seconds < limit:
+                    better, limit = option, option.seconds
+            if better is None:
+                break
+            found = better
+        return found
+
+    def _fused(self, start: Candidate) -> Candidate:
+        """Gives up cuts before each stored value while that is faster, through up to `DEEPEST` steps that need not be faster each."""
+        found = start
+        for _ in range(self.options.sweeps):
+            before = found
+            for op in sorted({item.op for group in start.groups for item in group}):
+                found = self._fused_into(found, op)
+            if found is before:
+                break
+        return found
+
+    def _fused_into(self, found: Candidate, op: int) -> Candidate:
+        """The best partition met when the kernel of an operation gives up, one by one, the cuts it reads."""
+        at, best = found, found
+        for _ in range(DEEPEST):
+            group = next((group for group in at.groups if any(item.op == op for item in group)), None)
+            if group is None:
+                break
+            options: list[Candidate] = []
+            for read in needs(self.source, group, at.stored):
+                option = None if read in self.forced else self.partition(tuple(cut for cut in at.cuts if cut != read))
+                if option is not None:
+                    options.append(option)
+            if not options:
+                break
+            at = min(options, key=lambda option: option.seconds)
+            if at.seconds < best.seconds:
+                best = at
+            elif at.seconds > WORST_DETOUR * best.seconds:
+                break
+        return best
+
+    def _may_gain(self, found: Candidate) -> bool:
+        """Whether another cut could help: work is done more than once, or the time is far above what must be moved and computed."""
+        graph, sizes = self.source.graph, self.source.sizes
+        least = 0.0
+        for op in graph.ops:
+            if op.kind == "contract":
+                axes = {axis for arg in op.args for axis in graph.ops[arg].axes}
+                least += 2.0 * sizes.hint_product(graph.ordered(axes))
+        done = sum(choice.cost.dot_flops for choice in found.choices)
+        floor = max(self._floor(found.cuts), least / self.target.dot_rate)
+        return done > 1.3 * least or found.seconds > 3 * floor
+
+    def _floor(self, cuts: Sequence[int]) -> float:
+        """A bound from below on the time of a partition: launches, and every argument, result and cut moved once."""
+        sizes = self.source.sizes
+        used = {op.attr[0] for op in self.source.graph.ops if op.kind == "input"}
+        moved = sum(
+            sizes.hint_product(buffer.axes) * BYTES[buffer.dtype] for place, buffer in enumerate(self.source.arguments) if place in used
+        )
+        for item in items(self.source, cuts):
+            moved += sizes.hint_product(item.buffer.axes) * BYTES[item.buffer.dtype] * (2 if item.op in cuts else 1)
+        return moved / self.target.bandwidth + (1 + bool(cuts)) * (self.target.launch + START)
+
+    def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
+        """The kernels of a set of cuts with coarse plans, or None where one has none."""
+        entries = items(self.source, cuts)
+        stored = _stored(entries, cuts)
+        groups = self._groups(entries, stored)
+        if groups is None:
+            return None
+        choices: list[Choice] = []
+        for group in groups:
+            choice = self._choose(group, stored)
+            if choice is None:
+                return None
+            choices.append(choice)
+        workspaces = [item for item in entries if item.buffer not in self.source.results]
+        return Candidate(self.source, groups, choices, stored, workspaces, cuts)
+
+    def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
+        try:
+            return self.kernels.choose(group, stored, True)
+        except EntangledError:
+            return None
+
+    def _in_full(self, found: Candidate) -> Candidate:
+        """The candidate with its kernels planned in full."""
+        choices = [
+            self.kernels.choose(group, found.stored, False) or coarse for group, coarse in zip(found.groups, found.choices, strict=True)
+        ]
+        return replace(found, choices=choices)
+
+    def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
+        """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""
+        order: list[list[Item]] = []
+        done: set[int] = set()
+        left = list(entries)
+        reads = {id(item): needs(self.source, [item], stored) for item in entries}
+        while left:
+            ready = [item for item in left if all(need in done for need in reads[id(item)])]
+            if not ready:
+                return None
+            left = [item for item in left if item not in ready]
+            groups: list[list[Item]] = []
+            for item in ready:
+                place = self._joins(groups, item, stored)
+                if place is None:
+                    groups.append([item])
+                else:
+                    groups[place].append(item)
+            order.extend(groups)
+            done |= {item.op for item in ready}
+        return order
+
+    def _joins(self, groups: Sequence[Sequence[Item]], item: Item, stored: Mapping[int, Item]) -> int | None:
+        """The kernel of a level that can store one more value without growing slower than a kernel of its own."""
+        own = set(item.buffer.axes)
+        for place, group in enumerate(groups):
+            if group[0].op == item.op:
+                return place
+            other = set(group[0].buffer.axes)
+            together = self._choose([*group, item], stored) if own <= other or other <= own else None
+            if together is None:
+                continue
+            apart = [self._choose(group, stored), self._choose([item], stored)]
+            if any(choice is None for choice in apart) or together.cost.seconds <= sum(
+                choice.cost.seconds for choice in apart if choice is not None
+            ):
+                return place
+        return None
+
+
+def _stored(entries: Sequence[Item], cuts: Sequence[int]) -> dict[int, Item]:
+    return {item.op: item for item in entries if item.shared and item.op in cuts}

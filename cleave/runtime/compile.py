@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, BFloat16Type, DictionaryAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, BFloat16Type, IntegerType, ModuleOp
 from xdsl.ir import Attribute
 
 from cleave.bridge.plan import plans_of
 from cleave.dialects import tt
-from cleave.runtime.launch import load_module
+from cleave.runtime.binary import Binary, entry_of
+from cleave.runtime.generated import load_module
 from cleave.runtime.plan import Call, calls
 from cleave.runtime.versions import gpu_target, quiet
 from cleave.targets.triton_python import TritonFile, triton_file
@@ -35,7 +36,8 @@ class CompiledKernel:
     """
     A compiled kernel: its code in each form by name (ttir, ttgir, llir, ptx or amdgcn, cubin or hsaco), and what it uses.
 
-    Units: shared memory in bytes; registers and spills per thread, spills in 4-byte registers.
+    Units: shared memory in bytes; registers and spills per thread, spills in 4-byte registers; `scratch` bytes of global memory for
+    each program. `arguments` counts those of the kernel itself.
     """
 
     name: str
@@ -44,11 +46,34 @@ class CompiledKernel:
     shared: int
     registers: int
     spills: int
+    arguments: int
+    scratch: int = 0
 
     @property
     def wgmma(self) -> int:
         """How many warp-group matrix instructions (Hopper) the code has."""
         return str(self.asm.get("ptx", "")).count("wgmma.mma_async")
+
+    @property
+    def binary(self) -> Binary:
+        """What a launch through the CUDA driver needs. Raises: KeyError for code of other makers."""
+        entry, parameters, threads = entry_of(str(self.asm["ptx"]))
+        image = self.asm["cubin"]
+        assert isinstance(image, bytes), "a cubin is bytes"
+        return Binary(
+            self.name,
+            self.architecture,
+            entry,
+            image,
+            threads,
+            self.shared,
+            self.registers,
+            self.spills,
+            self.arguments,
+            parameters - self.arguments,
+            self.scratch,
+            self.wgmma,
+        )
 
 
 def _triton_type(type_: Attribute) -> str:
@@ -79,7 +104,7 @@ def compile_kernel(file: TritonFile, func: tt.FuncOp, call: Call, architecture: 
     signature = {name: _triton_type(type_) for name, type_ in zip(kernel.arg_names, func.function_type.inputs, strict=True)}
     attrs: dict[tuple[int, ...], list[list[Any]]] = {}
     for position, entry in enumerate(func.arg_attrs or ()):
-        if isinstance(entry, DictionaryAttr) and "tt.divisibility" in entry.data:
+        if "tt.divisibility" in entry.data:
             attrs[(position,)] = [["tt.divisibility", 16]]
     source = ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs)
     return _compiled(triton.compile(source, target=gpu_target(architecture), options=_options(call)), func, architecture)
@@ -120,7 +145,11 @@ def _options(call: Call) -> dict[str, int]:
 def _compiled(result: Any, func: tt.FuncOp, architecture: str) -> CompiledKernel:
     asm: dict[str, str | bytes] = dict(result.asm)
     registers, spills = _amd_usage(str(asm["amdgcn"])) if "amdgcn" in asm else _nvidia_usage(asm["cubin"])
-    return CompiledKernel(func.sym_name.data, architecture, asm, result.metadata.shared, registers, spills)
+    metadata = result.metadata
+    arguments = len(func.function_type.inputs)
+    return CompiledKernel(
+        func.sym_name.data, architecture, asm, metadata.shared, registers, spills, arguments, metadata.global_scratch_size
+    )
 
 
 def _amd_usage(text: str) -> tuple[int, int]:

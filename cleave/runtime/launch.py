@@ -7,21 +7,16 @@ call only passes addresses. The kernels are those of a generated file, compiled 
 
 from __future__ import annotations
 
-import importlib.util
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from cleave.errors import CleaveError
 from cleave.layouts import axis_strides, contiguous_strides, layout_axes, memory_shape
+from cleave.runtime.generated import load_module
 from cleave.runtime.plan import Allocate, Call, Plan, bind_sizes, programs, scalar_value
-from cleave.runtime.versions import quiet
 from cleave.schedule.program import Buffer, LibraryCall
 
 TORCH_DTYPES: Mapping[str, torch.dtype] = {
@@ -34,25 +29,6 @@ TORCH_DTYPES: Mapping[str, torch.dtype] = {
     "i64": torch.int64,
     "index": torch.int64,
 }
-
-
-@lru_cache(maxsize=1)
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="cleave-")
-
-
-@lru_cache(maxsize=256)
-def load_module(source: str) -> Any:
-    """The module of a generated file, imported once; Triton reads kernels back from the file, which lasts as long as the process."""
-    quiet()
-    name = f"cleave_generated_{sha256(source.encode()).hexdigest()[:16]}"
-    path = Path(_folder().name) / f"{name}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None, "a .py file has a loader"
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def fitting(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[str, int]) -> torch.Tensor:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cleave.runtime.launch import bind, load_module
+from cleave.runtime.generated import load_module
+from cleave.runtime.launch import bind
 
 
 def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
@@ -25,8 +26,8 @@ def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
         results = bind(plan, source, kernels, tensors, symbols)(*tensors)
     else:
         _, source, arrays, symbols = request
-        results = load_module(source).launch(*(torch.from_numpy(array) for array in arrays), **symbols)
-        results = results if isinstance(results, tuple) else (results,)
+        returned: Any = load_module(source).launch(*(torch.from_numpy(array) for array in arrays), **symbols)
+        results = cast(tuple[torch.Tensor, ...], returned if isinstance(returned, tuple) else (returned,))
     return [result.numpy() for result in results]
 
 

@@ -1,0 +1,101 @@
+"""The cache on disk: atomic, checked, shared between processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cleave.runtime.cache import Store, folder, key_of, versions
+
+
+def test_values_come_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cache")
+    assert store.get("results", "ab" * 32) is None
+    assert store.put("results", "ab" * 32, {"image": b"\x00\x01", "times": (1.5, 2.5)})
+    assert Store(tmp_path / "cache").get("results", "ab" * 32) == {"image": b"\x00\x01", "times": (1.5, 2.5)}
+    assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["short", "flipped", "empty", "foreign"])
+def test_a_corrupt_entry_is_missing_and_can_be_rebuilt(tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    key = key_of("graph", 1)
+    store.put("results", key, list(range(100)))
+    path = store.path("results", key)
+    data = bytearray(path.read_bytes())
+    if damage == "flipped":
+        data[-7] ^= 1
+    path.write_bytes({"short": data[:-3], "flipped": data, "empty": b"", "foreign": b"x" * 400}[damage])
+    assert store.get("results", key) is None
+    assert store.damaged == 1 and not path.exists()
+    store.put("results", key, "again")
+    assert store.get("results", key) == "again"
+
+
+def test_a_value_of_a_class_that_is_gone_is_missing(tmp_path: Path) -> None:
+    lines = ["import pathlib, sys", "from cleave.runtime.cache import Store", "class Gone: pass"]
+    lines.append("Store(pathlib.Path(sys.argv[1])).put('k', 'a' * 64, Gone())")
+    subprocess.run([sys.executable, "-c", "\n".join(lines), str(tmp_path)], check=True)
+    store = Store(tmp_path)
+    assert store.path("k", "a" * 64).exists()
+    assert store.get("k", "a" * 64) is None and store.damaged == 1
+
+
+def test_writers_and_readers_at_once_never_see_half_a_value(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    key = key_of("shared")
+    seen: set[int] = set()
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            value = store.get("k", key)
+            if value is not None:
+                seen.add(len(set(value)))
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    writers = [threading.Thread(target=lambda n=n: [store.put("k", key, [n] * 20000) for _ in range(20)]) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert store.damaged == 0 and seen <= {1}
+    assert store.get("k", key) in ([n] * 20000 for n in range(3))
+    assert [path for path in tmp_path.rglob(".*") if path.is_file()] == []
+
+
+def test_a_lock_excludes_others_until_it_is_given_back(tmp_path: Path) -> None:
+    with Store(tmp_path).lock("gpu", 0) as held:
+        assert held
+        with Store(tmp_path).lock("gpu", 0.1) as second:
+            assert not second
+    with Store(tmp_path).lock("gpu", 0) as held:
+        assert held
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = Store(tmp_path / "file" / "cache")
+    assert not store.put("k", "a" * 64, 1)
+    assert store.get("k", "a" * 64) is None
+
+
+def test_the_folder_is_the_environments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path))
+    assert folder() == tmp_path and Store().root == tmp_path
+    monkeypatch.delenv("CLEAVE_CACHE_DIR")
+    assert folder().name == "cleave"
+
+
+def test_keys_tell_their_parts_apart() -> None:
+    assert len({key_of("a", "b"), key_of("ab"), key_of("a", "b", ""), key_of("a", ["b"]), key_of("b", "a")}) == 5
+    assert any(entry.startswith("triton ") for entry in versions())

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -98,7 +98,7 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
     """A tensor in global memory read and written by blocks of one shape, `!tt.tensordesc<tensor<64x64xf16>>`."""
 
     name = "tt.tensordesc"
-    block: TensorType
+    block: TensorType[Attribute]
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -117,7 +117,7 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
 
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a tensor type; any other type is its own."""
-    return type_.get_element_type() if isinstance(type_, TensorType) else type_
+    return cast(TensorType[Attribute], type_).get_element_type() if isinstance(type_, TensorType) else type_
 
 
 def like(type_: Attribute, element: Attribute) -> Attribute:
@@ -143,8 +143,15 @@ def splat_value(attr: Attribute) -> float | int | None:
     first = data[: len(data) // count] if count else b""
     if not first or data != first * count:
         return None
-    (value,) = attr.get_element_type().unpack(first, 1)
-    return value if isinstance(value, int | float) else None
+    return cast(TensorType[AnyFloat], attr.type).get_element_type().unpack(first, 1)[0]
+
+
+def splat_attr(value: float | int, shape: Sequence[int], element: Attribute) -> DenseIntOrFPElementsAttr:
+    """The attribute of a constant tensor that holds one number in every element."""
+    if isinstance(element, AnyFloat):
+        return DenseIntOrFPElementsAttr.from_list(TensorType(element, shape), [float(value)])
+    assert isinstance(element, IntegerType), f"{element} is not a type of numbers"
+    return DenseIntOrFPElementsAttr.from_list(TensorType(IntegerType(element.bitwidth), shape), [int(value)])
 
 
 def _spelled(shape: Sequence[int]) -> str:
@@ -428,11 +435,16 @@ class TransOp(IRDLOperation):
             properties={"order": DenseArrayBase.from_list(i32, list(order))},
         )
 
+    @property
+    def permutation(self) -> list[int]:
+        """The dimension of the operand that each dimension of the result is."""
+        return [int(position) for position in cast(DenseArrayBase[IntegerType], self.order).get_values()]
+
     def verify_(self) -> None:
-        shape, order = shape_of(self.src.type), list(self.order.iter_values())
+        shape, order = shape_of(self.src.type), self.permutation
         if sorted(order) != list(range(len(shape))):
             raise VerifyException(f"order {order} does not list the dimensions 0 to {len(shape) - 1} once each")
-        expected = tuple(shape[int(position)] for position in order)
+        expected = tuple(shape[position] for position in order)
         if shape_of(self.result.type) != expected or element_of(self.result.type) != element_of(self.src.type):
             raise VerifyException(f"the result is {self.result.type}; its shape is {_spelled(expected)}")
 
@@ -591,7 +603,8 @@ class CompareOp(IRDLOperation, ABC):
         parser.parse_punctuation(":")
         position = parser.pos
         type_ = parser.parse_type()
-        op = cls(*parser.resolve_operands(names, [type_, type_], position), predicate)
+        lhs, rhs = parser.resolve_operands(names, [type_, type_], position)
+        op = cls(lhs, rhs, predicate)
         op.attributes |= attributes
         return op
 
@@ -872,7 +885,7 @@ class DescriptorLoadOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        block = self.desc.type.block
+        block = cast(TensorDescType, self.desc.type).block
         if self.result.type != block or len(self.indices) != len(shape_of(block)):
             raise VerifyException(f"the descriptor reads {block} at {len(shape_of(block))} indices")
 
@@ -888,7 +901,7 @@ class DescriptorStoreOp(IRDLOperation):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        block = self.desc.type.block
+        block = cast(TensorDescType, self.desc.type).block
         if self.src.type != block or len(self.indices) != len(shape_of(block)):
             raise VerifyException(f"the descriptor writes {block} at {len(shape_of(block))} indices")
 

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     FunctionType,
-    IntegerAttr,
     ModuleOp,
     TensorType,
     f32,
@@ -29,6 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from cleave.dialects import sched, tt
+from cleave.lowering.tensors import number_op
 
 _BF16 = BFloat16Type()
 _MOVES = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp, tt.SelectOp, tt.LoadOp, tt.ReduceOp)
@@ -58,7 +58,7 @@ def emulate(op: Operation) -> None:
     narrows = isinstance(op, arith.TruncFOp) and bool(rounds)
     _widen(op)
     if isinstance(op, arith.ConstantOp):
-        op.value = _constant(op.value)
+        op.properties["value"] = _constant(op.value)
     if isinstance(op, arith.ExtFOp) and op.results[0].type == op.operands[0].type:
         Rewriter.replace_op(op, [], [op.operands[0]])
         return
@@ -120,9 +120,9 @@ def _constant(attr: Attribute) -> Attribute:
         case FloatAttr(type=BFloat16Type()):
             return FloatAttr(nearest(attr.value.data), f32)
         case DenseIntOrFPElementsAttr() if _is_bf16(attr.type):
-            type_, number = _wide(attr.type), tt.splat_value(attr)
-            assert isinstance(type_, TensorType) and number is not None, "only constants of one number are made"
-            return DenseIntOrFPElementsAttr.from_list(type_, [nearest(number)])
+            number = tt.splat_value(attr)
+            assert number is not None, "only constants of one number are made"
+            return tt.splat_attr(nearest(number), attr.get_shape() or (), f32)
         case _:
             return attr
 
@@ -140,10 +140,7 @@ def rounding(value: SSAValue) -> list[Operation]:
     type_ = tt.like(value.type, i32)
 
     def number(bits: int) -> arith.ConstantOp:
-        signed = bits - (1 << 32) if bits >= 1 << 31 else bits
-        if isinstance(type_, TensorType):
-            return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [signed]))
-        return arith.ConstantOp(IntegerAttr(signed, i32))
+        return number_op(bits - (1 << 32) if bits >= 1 << 31 else bits, type_)
 
     sixteen, one, half, mask = number(16), number(1), number(0x7FFF), number(0xFFFF0000)
     bits = tt.BitcastOp(value, i32)

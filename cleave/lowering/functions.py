@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from cleave.dialects import tt
 from cleave.errors import CleaveError
-from cleave.lowering.tensors import Blocks, Tensor, apply, cast, constant, constant_of, width
+from cleave.lowering.tensors import Blocks, Tensor, apply, cast, compare, constant, constant_of, width
 
 _DIRECT: Mapping[str, Callable[..., Operation]] = {
     "exp": math_dialect.ExpOp,
@@ -209,12 +209,10 @@ class Functions:
     def compare(self, predicate: str, a: Tensor, b: Tensor) -> Tensor:
         """`a predicate b`."""
         if isinstance(a.element, AnyFloat):
-            spelled = "une" if predicate == "ne" else f"o{predicate}"
-            return apply(self.blocks, lambda x, y: tt.CmpFOp(x, y, spelled), a, b, key=("cmpf", spelled))
+            return compare(self.blocks, "une" if predicate == "ne" else f"o{predicate}", a, b)
         if a.element == i1 and predicate not in ("eq", "ne"):
             return self.compare(predicate, cast(self.blocks, a, i32), cast(self.blocks, b, i32))
-        spelled = predicate if predicate in ("eq", "ne") else f"s{predicate}"
-        return apply(self.blocks, lambda x, y: tt.CmpIOp(x, y, spelled), a, b, key=("cmpi", spelled))
+        return compare(self.blocks, predicate if predicate in ("eq", "ne") else f"s{predicate}", a, b)
 
     def select(self, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
         """`condition ? a : b`."""

@@ -12,7 +12,7 @@ One `sched.kernel` as a `tt.func`: addresses, masks and broadcasts from names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast as typed
 
 from xdsl.dialects import arith, scf
@@ -98,12 +98,13 @@ class _Lowering:
 
     def place_program(self, counts: Sequence[SSAValue | int]) -> None:
         """The starts of the program along each dimension of the grid, from its number."""
-        if not self.op.grid:
+        grid = self.op.grid
+        if not grid:
             return
         rest = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
-        if len(self.op.grid) > 1 or self.op.grid[0][1] > 1:
+        if [tile for _, tile, _ in grid] != [1]:
             rest.value.name_hint = "program"
-        for position, ((dim, tile, _), start) in enumerate(zip(self.op.grid, self.op.grid_arguments, strict=True)):
+        for position, ((dim, tile, _), start) in enumerate(zip(grid, self.op.grid_arguments, strict=True)):
             place = rest
             if position < len(counts):
                 count = counts[position]
@@ -176,7 +177,7 @@ class _Lowering:
     def statement(self, op: Operation) -> None:
         match op:
             case sched.ConstantOp():
-                type_ = typed(sched.TileType, op.out.type)
+                type_ = op.out.type
                 element, shape = _element(type_.element), tuple(type_.shape.values())
                 value = constant(self.blocks, op.number, TensorType(element, shape) if shape else element)
                 self.values[op.out] = Tensor(value, tuple(type_.shape))
@@ -189,7 +190,7 @@ class _Lowering:
                 condition, on_true, on_false = (self.spread_to(operand, op.out) for operand in op.operands)
                 self.put(op.out, self.functions.select(condition, on_true, on_false))
             case sched.CastOp():
-                self.put(op.out, cast(self.blocks, self.get(op.arg), _element(typed(sched.TileType, op.out.type).element)))
+                self.put(op.out, cast(self.blocks, self.get(op.arg), _element(op.out.type.element)))
             case sched.BroadcastOp():
                 self.put(op.out, self.get(op.arg))
             case sched.ElementwiseOp():
@@ -210,8 +211,8 @@ class _Lowering:
                 raise CleaveError(op, "has no Triton form")
 
     def range(self, op: sched.RangeOp) -> None:
-        ((dim, size),) = typed(sched.TileType, op.out.type).shape.items()
-        lanes = self.blocks.pure(lambda: tt.MakeRangeOp(0, size), key=("range", size, dim), hint=f"{dim}_lanes")
+        ((dim, size),) = op.out.type.shape.items()
+        lanes = self.blocks.pure(("range", size, dim), (), lambda: tt.MakeRangeOp(0, size), f"{dim}_lanes")
         self.parts[op.out] = (self.get(op.start), Tensor(lanes, (dim,)))
 
     def elementwise(self, op: sched.ElementwiseOp) -> None:
@@ -292,7 +293,7 @@ class _Lowering:
         return None if out is None else out.value
 
     def load(self, op: sched.LoadOp) -> None:
-        type_ = typed(sched.TileType, op.out.type)
+        type_ = op.out.type
         pointer, mask = self.address(op, type_.shape).value, self.mask(op, type_.shape)
         kind = tt.pointee_of(pointer.type)
         other = None
@@ -321,17 +322,17 @@ class _Lowering:
             raise CleaveError(op, "a reduction of booleans has no Triton form", "cast to i32 first")
         kind = source.element
         block = Block(arg_types=[kind, kind])
-        floats = {"sum": arith.AddfOp, "max": arith.MaxnumfOp, "min": arith.MinnumfOp}
-        integers = {"sum": arith.AddiOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
-        combine = (floats if isinstance(kind, AnyFloat) else integers)[op.kind.data](*block.args)
+        floats: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {"sum": arith.AddfOp, "max": arith.MaxnumfOp, "min": arith.MinnumfOp}
+        integers: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {"sum": arith.AddiOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
+        combine = (floats if isinstance(kind, AnyFloat) else integers)[op.kind.data](block.args[0], block.args[1])
         block.add_ops([combine, tt.ReduceReturnOp(combine.results[0])])
         axis = source.dims.index(op.dim.data)
-        reduced = Tensor(self.blocks.value(tt.ReduceOp(source.value, axis, Region(block))), tuple(typed(sched.TileType, op.out.type).shape))
+        reduced = Tensor(self.blocks.value(tt.ReduceOp(source.value, axis, Region(block))), tuple(op.out.type.shape))
         self.put(op.out, cast(self.blocks, reduced, element))
 
     def dot(self, op: sched.DotOp) -> None:
         a, b = self.get(op.a), self.get(op.b)
-        shape = typed(sched.TileType, op.out.type).shape
+        shape = op.out.type.shape
         if op.acc is None:
             acc = constant(self.blocks, 0.0, TensorType(f32, tuple(shape.values())))
         else:
@@ -357,7 +358,7 @@ class _Lowering:
         loop.attributes["dims"] = StringAttr(op.dim.data)
         self.blocks.add(loop)
         for out, result in zip(op.outs, loop.results, strict=True):
-            self.values[out] = Tensor(result, tuple(typed(sched.TileType, out.type).shape))
+            self.values[out] = Tensor(result, tuple(out.type.shape))
             if out.name_hint:
                 result.name_hint = out.name_hint
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     FloatAttr,
     IntegerAttr,
@@ -84,15 +84,15 @@ class Blocks:
         self.add(op, depth)
         return op.results[0]
 
-    def pure(self, make: Callable[..., Operation], *args: SSAValue, key: object = None, hint: str = "") -> SSAValue:
+    def pure(self, key: tuple[object, ...], args: Sequence[SSAValue], make: Callable[[], Operation], hint: str = "") -> SSAValue:
         """
-        The result of `make(*args)`, made once, as far out as its operands allow.
+        The result of a pure operation on `args`, made once, as far out as these allow.
 
-        `key` is all that distinguishes calls besides `make` and `args`.
+        `key` says what the operation is beside its operands.
         """
-        identity = (make, key, args) if key is None else (getattr(make, "__qualname__", ""), key, args)
+        identity = (*key, *args)
         if identity not in self._made:
-            op = make(*args)
+            op = make()
             self._made[identity] = self.value(op, max((self._depth[arg] for arg in args), default=0))
             if hint:
                 op.results[0].name_hint = hint
@@ -101,19 +101,19 @@ class Blocks:
 
 def constant(blocks: Blocks, value: float, type_: Attribute) -> SSAValue:
     """A number in every element of a type."""
+    return blocks.pure(("constant", repr(value), type_), (), lambda: number_op(value, type_))
 
-    def make() -> Operation:
-        element = tt.element_of(type_)
-        if isinstance(element, AnyFloat):
-            attr: FloatAttr | IntegerAttr = FloatAttr(float(value), element)
-        else:
-            assert isinstance(element, IntegerType)
-            attr = IntegerAttr(int(value), element)
-        if isinstance(type_, TensorType):
-            return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [attr.value.data]))
-        return arith.ConstantOp(attr)
 
-    return blocks.pure(make, key=("constant", repr(value), type_))
+def number_op(value: float, type_: Attribute) -> arith.ConstantOp:
+    """The constant operation of a number in every element of a type."""
+    element = tt.element_of(type_)
+    held: float | int = float(value) if isinstance(element, AnyFloat) else int(value)
+    if isinstance(type_, TensorType):
+        return arith.ConstantOp(tt.splat_attr(held, type_.get_shape(), element))
+    if isinstance(element, AnyFloat):
+        return arith.ConstantOp(FloatAttr(held, element))
+    assert isinstance(element, IntegerType), f"{element} is not a type of numbers"
+    return arith.ConstantOp(IntegerAttr(int(held), IntegerType(element.bitwidth)))
 
 
 def constant_of(value: SSAValue) -> float | int | None:
@@ -123,6 +123,13 @@ def constant_of(value: SSAValue) -> float | int | None:
     return tt.splat_value(value.owner.value)
 
 
+_T = TypeVar("_T")
+
+
+def _made(blocks: Blocks, value: SSAValue, what: str, how: _T, make: Callable[[SSAValue, _T], Operation], hint: str = "") -> SSAValue:
+    return blocks.pure((what, how), (value,), lambda: make(value, how), hint)
+
+
 def expanded(blocks: Blocks, tensor: Tensor, dims: Sequence[str]) -> Tensor:
     """The tensor with all the given dimensions in that order, of size 1 where it had none. Scalars stay scalars."""
     if not tensor.dims:
@@ -130,10 +137,10 @@ def expanded(blocks: Blocks, tensor: Tensor, dims: Sequence[str]) -> Tensor:
     value = tensor.value
     order = [tensor.dims.index(name) for name in dims if name in tensor.dims]
     if order != sorted(order):
-        value = blocks.pure(lambda src: tt.TransOp(src, order), value, key=("trans", tuple(order)))
+        value = _made(blocks, value, "trans", tuple(order), tt.TransOp)
     for position, name in enumerate(dims):
         if name not in tensor.dims:
-            value = blocks.pure(lambda src, at=position: tt.ExpandDimsOp(src, at), value, key=("expand", position))
+            value = _made(blocks, value, "expand", position, tt.ExpandDimsOp)
     return Tensor(value, tuple(dims))
 
 
@@ -144,11 +151,11 @@ def spread(blocks: Blocks, tensor: Tensor, sizes: dict[str, int]) -> Tensor:
     if not sizes or tt.shape_of(out.value.type) == shape:
         return Tensor(out.value, tuple(sizes))
     if out.dims:
-        return Tensor(blocks.pure(lambda src: tt.BroadcastOp(src, shape), out.value, key=("broadcast", shape)), tuple(sizes))
+        return Tensor(_made(blocks, out.value, "broadcast", shape, tt.BroadcastOp), tuple(sizes))
     number = constant_of(out.value)
     if number is not None:
         return Tensor(constant(blocks, number, TensorType(out.element, shape)), tuple(sizes))
-    return Tensor(blocks.pure(lambda src: tt.SplatOp(src, shape), out.value, key=("splat", shape)), tuple(sizes))
+    return Tensor(_made(blocks, out.value, "splat", shape, tt.SplatOp), tuple(sizes))
 
 
 def union(*tensors: Tensor) -> dict[str, int]:
@@ -169,7 +176,8 @@ def together(blocks: Blocks, *tensors: Tensor, sizes: dict[str, int] | None = No
 def apply(blocks: Blocks, make: Callable[..., Operation], *tensors: Tensor, key: object = None) -> Tensor:
     """An elementwise operation on tensors broadcast together."""
     operands = together(blocks, *tensors)
-    return Tensor(blocks.pure(make, *(operand.value for operand in operands), key=key), operands[0].dims)
+    values = [operand.value for operand in operands]
+    return Tensor(blocks.pure((make, key) if key is None else (key,), values, lambda: make(*values)), operands[0].dims)
 
 
 def width(element: Attribute) -> int:
@@ -185,29 +193,34 @@ def cast(blocks: Blocks, tensor: Tensor, to: Attribute) -> Tensor:
     source, value = tensor.element, tensor.value
     if source == to:
         return tensor
-    type_ = tt.like(value.type, to)
     if isinstance(source, AnyFloat) and isinstance(to, AnyFloat):
         if {width(source), width(to)} == {16}:
             return cast(blocks, cast(blocks, tensor, f32), to)
-        kind = arith.ExtFOp if width(to) > width(source) else arith.TruncFOp
-        return Tensor(blocks.pure(lambda src: kind(src, type_), value, key=("cast", type_)), tensor.dims)
-    if isinstance(source, AnyFloat):
-        if to == i1:
-            zero = constant(blocks, 0.0, value.type)
-            return Tensor(blocks.pure(lambda a, b: tt.CmpFOp(a, b, "une"), value, zero, key="une"), tensor.dims)
-        return Tensor(blocks.pure(lambda src: tt.FPToSIOp(src, to), value, key=("cast", type_)), tensor.dims)
-    if isinstance(to, AnyFloat):
-        convert = tt.UIToFPOp if source == i1 else tt.SIToFPOp
-        return Tensor(blocks.pure(lambda src: convert(src, to), value, key=("cast", type_)), tensor.dims)
+        resize = arith.ExtFOp if width(to) > width(source) else arith.TruncFOp
+        return Tensor(_made(blocks, value, "cast", tt.like(value.type, to), resize), tensor.dims)
     if to == i1:
-        zero = constant(blocks, 0, value.type)
-        return Tensor(blocks.pure(lambda a, b: tt.CmpIOp(a, b, "ne"), value, zero, key="ne"), tensor.dims)
+        zero = Tensor(constant(blocks, 0, value.type), tensor.dims)
+        return compare(blocks, "une" if isinstance(source, AnyFloat) else "ne", tensor, zero)
+    if isinstance(source, AnyFloat):
+        return Tensor(_made(blocks, value, "cast", to, tt.FPToSIOp), tensor.dims)
+    if isinstance(to, AnyFloat):
+        return Tensor(_made(blocks, value, "cast", to, tt.UIToFPOp if source == i1 else tt.SIToFPOp), tensor.dims)
     number = constant_of(value)
     if number is not None:
-        return Tensor(constant(blocks, number, type_), tensor.dims)
-    resize = tt.ExtUIOp if source == i1 else tt.ExtSIOp if width(to) > width(source) else tt.TruncIOp
+        return Tensor(constant(blocks, number, tt.like(value.type, to)), tensor.dims)
+    change = tt.ExtUIOp if source == i1 else tt.ExtSIOp if width(to) > width(source) else tt.TruncIOp
     hint = f"{value.name_hint}_i{width(to)}" if value.name_hint else ""
-    return Tensor(blocks.pure(lambda src: resize(src, to), value, key=("cast", to), hint=hint), tensor.dims)
+    return Tensor(_made(blocks, value, "cast", to, change, hint), tensor.dims)
+
+
+def compare(blocks: Blocks, predicate: str, a: Tensor, b: Tensor) -> Tensor:
+    """A comparison by the predicate of `tt.cmpf` for floats, of `tt.cmpi` for integers."""
+    kind = tt.CmpFOp if isinstance(a.element, AnyFloat) else tt.CmpIOp
+
+    def make(x: SSAValue, y: SSAValue) -> Operation:
+        return kind(x, y, predicate)
+
+    return apply(blocks, make, a, b, key=("compare", predicate))
 
 
 def add(blocks: Blocks, a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import sympy
 
@@ -97,7 +97,7 @@ def symbol_sources(plan: Plan) -> tuple[Source, ...]:
                 unknown = [name for name in sorted(str(free) for free in size.free_symbols) if name not in found]
                 if len(unknown) != 1:
                     continue
-                quotient = sympy.cancel(size / symbol(unknown[0]))
+                quotient = cast(Any, sympy.cancel(size / symbol(unknown[0])))  # pyright: ignore[reportUnknownMemberType]
                 if symbol(unknown[0]) in quotient.free_symbols:
                     continue
                 found[unknown[0]] = Source(unknown[0], position, dim, extent(str(quotient)))

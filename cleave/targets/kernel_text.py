@@ -357,7 +357,7 @@ class KernelText:
                 return Expression(f"tl.arange({op.start.value.data}, {op.end.value.data})", shape=tt.shape_of(op.result.type))
             case tt.TransOp():
                 operand = self.full(op.src)
-                order = [int(position) for position in op.order.iter_values()]
+                order = op.permutation
                 text = f"tl.trans({operand.text})" if order == [1, 0] else f"tl.permute({operand.text}, {order})"
                 return Expression(text, ATOM, tt.shape_of(op.result.type), operand.reads)
             case tt.ReshapeOp():

@@ -107,6 +107,12 @@ def place_of(node: Any) -> str:
     return str(found.get(_PLACE, ""))
 
 
+def operator_name(target: Any) -> str:
+    """The name of an operator, without namespace and overload."""
+    schema = getattr(target, "_schema", None)
+    return str(schema.name).partition("::")[2] if schema is not None else str(getattr(target, "__name__", target))
+
+
 def is_mutation(node: Any) -> bool:
     """Whether a traced operator writes to one of its arguments."""
     return node.op == "call_function" and getattr(getattr(node.target, "_schema", None), "is_mutable", False)
@@ -162,7 +168,7 @@ def refuse_input_mutation(program: Any, names: Mapping[str, str]) -> None:
                     place_of(node) or None,
                     f"writes to '{names.get(root.name, root.name)}' in place, which ends the region that can be compiled",
                     "return the new value, or write to a clone",
-                    op=str(node.target._schema.name).partition("::")[2],
+                    op=operator_name(node.target),
                 )
 
 

@@ -49,6 +49,23 @@ def test_parameters_are_weights_and_are_read_at_each_call() -> None:
     assert torch.equal(sources["_0_bias"], torch.full((3,), 7.0))
 
 
+class Rotary(torch.nn.Module):
+    """Holds a table that is not saved with the parameters, and a scalar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", random(4, 3), persistent=False)
+        self.register_buffer("scale", torch.tensor(2.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.table * self.scale  # pyright: ignore[reportOperatorIssue]
+
+
+def test_buffers_are_weights() -> None:
+    captured = agrees(Rotary(), (random(2, 4),))
+    assert {entry.name: entry.weight for entry in captured.graph.inputs} == {"scale": True, "table": True, "x": False}
+
+
 def test_arguments_may_be_weights() -> None:
     for weights in (("w",), (1,)):
         captured = capture(lambda x, w: x @ w, (random(2, 4), random(4, 3)), weights=weights)

@@ -56,15 +56,9 @@ def supported() -> tuple[str, ...]:
     return tuple(sorted(_TABLE))
 
 
-def operator_name(target: Any) -> str:
-    """The name of an operator overload, without namespace and overload."""
-    return str(target._schema.name).partition("::")[2]
-
-
 def lower(cx: Lowering, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Result) -> Lowered:
-    """The value of one operator call. Raises: CleaveError for an operator, or an argument, that is not supported."""
-    name = operator_name(target)
-    function = _TABLE.get(name)
+    """What a call of the operator `cx.op` gives. Raises: CleaveError for an operator, or an argument, that is not supported."""
+    function = _TABLE.get(cx.op)
     if function is None:
         cx.fail("this operator is not supported", "compute it outside of the compiled function")
     schema = target._schema.arguments

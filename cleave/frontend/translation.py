@@ -1,0 +1,250 @@
+"""
+The walk over a traced program: an input for each tensor that it reads, and what each operator in order stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch.export.graph_signature import InputKind
+
+from ..errors import CleaveError
+from .bindings import Source
+from .naming import identifier, unique
+from .operators import Result, lower
+from .sizes import Size, equal, from_torch, simplified
+from .tracing import Traced, argument_names, dim_name, memory_of, operator_name, place_of
+from .values import Lowering, Node, Value
+
+_CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
+_MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
+_PYTHON: Mapping[str, str] = {"mul": "mul", "add": "add", "sub": "sub", "truediv": "div", "pow": "pow", "neg": "neg"}
+
+
+@dataclass(frozen=True)
+class ReadTensor:
+    """A tensor that the program reads: where it comes from, what it is called, and its sizes."""
+
+    source: Source
+    name: str
+    dtype: torch.dtype
+    shape: tuple[Size, ...]
+    weight: bool
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A result: a value to compute, shared by equal results, or the flat argument that is returned as it is."""
+
+    value: Value | None = None
+    argument: int = -1
+
+
+@dataclass
+class Translation:
+    """What translating one traced program collects. `results` are in the order of the program's."""
+
+    traced: Traced
+    cx: Lowering = field(default_factory=Lowering)
+    values: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    tensors: dict[str, ReadTensor] = field(default_factory=dict[str, ReadTensor])
+    constants: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    results: list[Returned] = field(default_factory=list[Returned])
+    _equal: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    def declare_equal(self, symbol: Any, kept: Any) -> None:
+        """From now on, one symbol stands for another."""
+        self._equal[symbol] = kept
+
+    def size(self, found: Any) -> Size:
+        """The size of a traced dimension, in which symbols that the program names alike are one. Raises: CleaveError."""
+        try:
+            size = from_torch(found)
+        except ValueError as error:
+            self.cx.fail(str(error), "compute sizes by + - * // % only")
+        return size if isinstance(size, int) or not self._equal else simplified(size.subs(self._equal, simultaneous=True))
+
+
+def translate(traced: Traced, weights: set[int]) -> Translation:
+    """
+    The values of a program; `weights` are the flat positions of arguments that stay the same between calls.
+
+    Raises: CleaveError at the first operator that is not supported.
+    """
+    state = Translation(traced)
+    _identify(state)
+    _placeholders(state, weights)
+    for node in traced.program.graph.nodes:
+        if node.op == "output":
+            made: dict[Any, Returned] = {}
+            for one in node.args[0]:
+                if one not in made:
+                    made[one] = _returned(state, one)
+                state.results.append(made[one])
+        elif node.op != "placeholder":
+            state.values[node] = _lowered(state, node)
+    return state
+
+
+def _identify(state: Translation) -> None:
+    """Finds the symbols that the program gives one name: they are declared to be equal."""
+    first: dict[str, Any] = {}
+    user = [spec.arg.name for spec in state.traced.program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    nodes = {node.name: node for node in state.traced.program.graph.nodes if node.op == "placeholder"}
+    for position, name in zip(state.traced.tensors, user, strict=True):
+        for dim, declared in state.traced.leaves[position].dynamic.items():
+            size = from_torch(nodes[name].meta["val"].shape[dim])
+            if isinstance(size, int) or not size.is_Symbol or not dim_name(declared):
+                continue
+            kept = first.setdefault(dim_name(declared), size)
+            if kept is not size:
+                state.declare_equal(size, kept)
+
+
+def _placeholders(state: Translation, marked: set[int]) -> None:
+    """An input node for each tensor that the program reads; constants of one element become numbers."""
+    traced = state.traced
+    nodes = {node.name: node for node in traced.program.graph.nodes if node.op == "placeholder"}
+    user = iter(traced.tensors)
+    for spec in traced.program.graph_signature.input_specs:
+        node = nodes[spec.arg.name]
+        if spec.kind == InputKind.USER_INPUT:
+            position = next(user)
+            tensor = _described(state, node, Source("argument", position), traced.leaves[position].name, position in marked)
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+            target = str(spec.target)
+            tensor = _described(state, node, Source("state", target), target.removeprefix("owner."), True)
+        elif spec.kind == InputKind.CONSTANT_TENSOR:
+            constant = traced.program.constants[spec.target]
+            if constant.numel() == 1:
+                state.values[node] = _folded(state.cx, constant)
+                continue
+            state.constants[str(spec.target)] = constant
+            tensor = _described(state, node, Source("constant", str(spec.target)), str(spec.target), True)
+        else:
+            raise CleaveError(None, f"input '{spec.arg.name}' is not a tensor", "pass tensors and numbers")
+        state.values[node] = tensor
+
+
+def _folded(cx: Lowering, constant: torch.Tensor) -> Value:
+    dims = tuple(() for _ in constant.shape)
+    dtype = cx.name(constant.dtype)
+    return Value(dims, cx.constant(constant.item(), "f32" if dtype in ("f16", "bf16") else dtype), constant.dtype)
+
+
+def _described(state: Translation, node: Any, source: Source, name: str, weight: bool) -> Value:
+    cx = state.cx
+    fake = node.meta["val"]
+    cx.place, cx.op = "", f"argument '{name}'"
+    shape = tuple(state.size(size) for size in fake.shape)
+    name = unique(identifier(name, "arg"), [other.name for other in state.tensors.values()])
+    key = f"{source.kind}:{source.key}"
+    state.tensors[key] = ReadTensor(source, name, fake.dtype, shape, weight)
+    dims = tuple(cx.atoms.dim(size) for size in shape)
+    cx.atoms.separate(atom for dim in dims for atom in dim)
+    entries = tuple((dim, at, 0, 1) for at, dim in enumerate(dims))
+    input_node = Node("input", (), tuple(atom for dim in dims for atom in dim), cx.name(fake.dtype), (key, entries))
+    return Value(dims, input_node, fake.dtype)
+
+
+def _lowered(state: Translation, node: Any) -> Any:
+    """What a traced operator stands for: a value, a size, or a tuple of values."""
+    cx = state.cx
+    cx.place = place_of(node) or cx.place or state.traced.place
+    cx.op = operator_name(node.target)
+    if node.op == "get_attr":
+        return None
+    found = node.meta.get("val")
+    if isinstance(found, int | torch.SymInt) and not isinstance(found, bool):
+        return state.size(found)
+    if cx.op in _CHECKS or isinstance(found, bool | torch.SymBool):
+        return None
+    args = [_argument(state, arg) for arg in node.args]
+    kwargs = {name: _argument(state, arg) for name, arg in node.kwargs.items()}
+    if cx.op == "getitem":
+        out = args[0][args[1]]
+        if out is None and node.users:
+            cx.fail("this result of the operator is not supported", "use the first result only")
+        return out
+    if isinstance(found, float | torch.SymFloat):
+        return _number(cx, args)
+    if not hasattr(node.target, "_schema"):
+        cx.fail("this operator is not supported", "compute it outside of the compiled function")
+    result = _result(state, found)
+    out = lower(cx, node.target, args, kwargs, result)
+    for value, one in zip(out if isinstance(out, tuple) else (out,), result.many or (result,), strict=True):
+        if value is not None:
+            shape = cx.shape(value)
+            same = len(shape) == len(one.shape) and all(equal(a, b) for a, b in zip(shape, one.shape, strict=True))
+            assert same, f"{cx.place}: {cx.op} was lowered to shape {shape}, traced as {one.shape}"
+            assert value.dtype == one.dtype, f"{cx.place}: {cx.op} was lowered to {value.dtype}, traced as {one.dtype}"
+    return out
+
+
+def _argument(state: Translation, arg: Any) -> Any:
+    if isinstance(arg, list | tuple):
+        return [_argument(state, part) for part in cast(Sequence[Any], arg)]
+    return state.values[arg] if isinstance(arg, torch.fx.Node) else arg
+
+
+def _result(state: Translation, found: Any) -> Result:
+    if isinstance(found, list | tuple):
+        many = tuple(_result(state, one) for one in cast(Sequence[Any], found))
+        return Result((), torch.float32, many)
+    if not isinstance(found, torch.Tensor):
+        state.cx.fail("this operator does not give a tensor", "compute it outside of the compiled function")
+    return Result(tuple(state.size(size) for size in found.shape), found.dtype)
+
+
+def _number(cx: Lowering, args: Sequence[Any]) -> Value:
+    """A float computed from sizes by Python arithmetic, as a scalar."""
+    nodes: list[Node] = []
+    for arg in args:
+        if isinstance(arg, Value):
+            nodes.append(arg.node)
+        else:
+            nodes.append(cx.constant(arg, "f32") if isinstance(arg, float) else cx.number(arg, "f32"))
+    if cx.op in ("sym_float", "_sym_float"):
+        out = nodes[0]
+    elif cx.op in ("_sym_sqrt", "sym_sqrt"):
+        out = cx.node("sqrt", nodes, "f32")
+    elif cx.op == "pow" and args[1] == -0.5:
+        out = cx.node("rsqrt", nodes[:1], "f32")
+    elif cx.op == "pow" and args[1] == 0.5:
+        out = cx.node("sqrt", nodes[:1], "f32")
+    elif cx.op in _PYTHON:
+        out = cx.node(_PYTHON[cx.op], nodes, "f32")
+    else:
+        cx.fail("this arithmetic on sizes is not supported", "use + - * / ** and sqrt")
+    return Value((), out, torch.float32)
+
+
+def _returned(state: Translation, node: Any) -> Returned:
+    """A result in the program's dtype. Raises: CleaveError for a view of an argument, whose memory the caller would share."""
+    traced, cx = state.traced, state.cx
+    cx.place, cx.op = place_of(node) or traced.place, operator_name(node.target)
+    value = state.values[node]
+    if node.op == "placeholder" and value.node.kind == "input":
+        source = state.tensors[value.node.attr[0]].source
+        if source.kind == "argument":
+            return Returned(argument=int(source.key))
+    root = memory_of(node)
+    if root.op == "placeholder" and not _copies(node):
+        owner = argument_names(traced.program, [traced.leaves[at].name for at in traced.tensors])[root.name]
+        cx.fail(f"returns a view of '{owner}', whose memory the caller would share", "return a clone, or take the view outside")
+    return Returned(Value(value.dims, cx.narrow(value), value.dtype))
+
+
+def _copies(node: Any) -> bool:
+    """Whether a chain of views has an operator that may copy, so that nobody can count on sharing memory."""
+    while node.op == "call_function":
+        if operator_name(node.target) in _MAY_COPY:
+            return True
+        source = next((arg for arg in node.args if isinstance(arg, torch.fx.Node)), None)
+        if source is None:
+            return False
+        node = source
+    return False

@@ -1,8 +1,20 @@
 """From graphs to tile programs: roles, tiles, partition and cost. Knows no IR."""
 
+from .candidates import Space, Trial, candidates, space
 from .chunks import split_symbols
 from .kernels import ScheduleOptions
 from .scheduler import schedule
 from .targets import TARGETS, Target, target
 
-__all__ = ["TARGETS", "ScheduleOptions", "Target", "schedule", "split_symbols", "target"]
+__all__ = [
+    "TARGETS",
+    "ScheduleOptions",
+    "Space",
+    "Target",
+    "Trial",
+    "candidates",
+    "schedule",
+    "space",
+    "split_symbols",
+    "target",
+]

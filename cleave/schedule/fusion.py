@@ -20,6 +20,7 @@ from .targets import Target
 
 FEW_REDUCTIONS = 9
 DEEPEST = 4
+FARTHEST = 1.6
 WORST_DETOUR = 1.5
 
 
@@ -33,6 +34,8 @@ class Candidate:
     stored: dict[int, Item]
     workspaces: list[Item]
     cuts: tuple[int, ...]
+    ranked: list[tuple[Choice, ...]] = field(default_factory=lambda: [])
+    """For each kernel the ways to run it, best first, where it is planned in full."""
 
     @property
     def seconds(self) -> float:
@@ -47,13 +50,14 @@ class Candidate:
 
 @dataclass(slots=True)
 class Fusion:
-    """Partitions one graph."""
+    """Partitions one graph. `tried` are the partitions estimated on the way, by their cuts."""
 
     source: Source
     target: Target
     options: ScheduleOptions
     kernels: Kernels = field(init=False)
     forced: tuple[int, ...] = field(init=False)
+    tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source, self.target, self.options)
@@ -179,7 +183,7 @@ class Fusion:
                 return None
             choices.append(choice)
         workspaces = [item for item in entries if item.buffer not in self.source.results]
-        return Candidate(self.source, groups, choices, stored, workspaces, cuts)
+        return self.tried.setdefault(cuts, Candidate(self.source, groups, choices, stored, workspaces, cuts))
 
     def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         try:
@@ -189,10 +193,16 @@ class Fusion:
 
     def _in_full(self, found: Candidate) -> Candidate:
         """The candidate with its kernels planned in full."""
-        choices = [
-            self.kernels.choose(group, found.stored, False) or coarse for group, coarse in zip(found.groups, found.choices, strict=True)
+        ranked = [
+            self.kernels.ranked(group, found.stored, False) or (coarse,) for group, coarse in zip(found.groups, found.choices, strict=True)
         ]
-        return replace(found, choices=choices)
+        return replace(found, choices=[ways[0] for ways in ranked], ranked=ranked)
+
+    def others(self, best: Candidate) -> list[Candidate]:
+        """The next best partitions that were tried, planned in full."""
+        rest = sorted((entry for entry in self.tried.values() if entry.cuts != best.cuts), key=lambda entry: entry.seconds)
+        close = [entry for entry in rest if entry.seconds <= FARTHEST * best.seconds]
+        return [self._in_full(entry) for entry in close[: self.options.partitions]]
 
     def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
         """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""

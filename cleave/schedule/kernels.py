@@ -17,17 +17,22 @@ from .roles import Plan
 from .statements import InfeasibleError
 from .targets import Target
 
+REPEATED = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOptions:
     """
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
-    passes over the values stored between kernels when a large graph is fused.
+    passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
+    timed; `partitions`: ways to divide a graph into kernels kept beside the best.
     """
 
     plans: int = 160
     alternatives: int = 12
     sweeps: int = 2
+    ranked: int = 32
+    partitions: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +46,26 @@ class Choice:
 
 @dataclass(slots=True)
 class Kernels:
-    """Chooses kernels of one graph; what several partitions share is chosen once. Choices are `coarse` (few tiles) or full."""
+    """Ranks ways to run the kernels of one graph; what several partitions share is done once. `coarse` tries few tiles."""
 
     source: Source
     target: Target
     options: ScheduleOptions
-    _chosen: dict[tuple[object, ...], Choice | None] = field(default_factory=lambda: {})
+    _ranked: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
 
     def choose(self, group: Sequence[Item], stored: Mapping[int, Item], coarse: bool) -> Choice | None:
         """The best kernel that stores a group of values, or None where none fits the machine. Raises: EntangledError."""
-        key = (coarse, tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
-        if key not in self._chosen:
-            problem = problem_of(self.source, self.source.graph.name, group, stored)
-            self._chosen[key] = self._best(problem, coarse)
-        return self._chosen[key]
+        return next(iter(self.ranked(group, stored, coarse)), None)
 
-    def _best(self, problem: Problem, coarse: bool) -> Choice | None:
+    def ranked(self, group: Sequence[Item], stored: Mapping[int, Item], coarse: bool) -> tuple[Choice, ...]:
+        """Ways to run the kernel that stores a group of values, best first; none where none fits. Raises: EntangledError."""
+        key = (coarse, tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        if key not in self._ranked:
+            problem = problem_of(self.source, self.source.graph.name, group, stored)
+            self._ranked[key] = self._rank(problem, coarse)
+        return self._ranked[key]
+
+    def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
         for plan in plans(problem, self.options.plans, coarse):
             try:
@@ -69,10 +78,28 @@ class Kernels:
                 if cost is not None:
                     found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), kernel, cost))
         if not found:
-            return None
+            return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
         least = min(choice.cost.seconds for choice in found)
         close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
         best = min(close, key=lambda choice: (choice.plan.packed, choice.cost.registers > 224, choice.cost.seconds))
-        kernel = replace(best.kernel, num_warps=best.plan.num_warps, num_stages=best.plan.num_stages)
-        return replace(best, kernel=kernel)
+        rest = [choice for choice in found if choice is not best]
+        kept = (best,) if coarse else (best, *_varied(best, rest, self.options.ranked - 1))
+        return tuple(
+            replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
+            for choice in kept
+        )
+
+
+def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:
+    """
+    The fastest choices after the best, where each further one with the same tiles counts as a little slower than estimated:
+    errors of the model are alike for the same tiles.
+    """
+    seen: dict[object, int] = {(best.plan.dims, best.plan.raster): 1}
+    handicapped: list[tuple[float, int]] = []
+    for place, choice in sorted(enumerate(rest), key=lambda entry: (entry[1].cost.seconds, entry[0])):
+        tiles = (choice.plan.dims, choice.plan.raster)
+        handicapped.append((choice.cost.seconds * (1 + REPEATED * seen.get(tiles, 0)), place))
+        seen[tiles] = seen.get(tiles, 0) + 1
+    return [rest[place] for _, place in sorted(handicapped)[:count]]

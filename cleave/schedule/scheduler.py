@@ -14,10 +14,10 @@ from ..graph import Graph
 from .chunks import aligned, split_symbols
 from .cost import START
 from .fusion import Candidate, Fusion
-from .kernels import ScheduleOptions
+from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
 from .partition import source_of
-from .program import Allocate, Launch, Program
+from .program import Allocate, For, Launch, Program, walk
 from .sizes import Sizes
 from .targets import Target
 
@@ -33,13 +33,25 @@ def schedule(
     options: ScheduleOptions | None = None,
 ) -> Program:
     """
-    The fastest program, by the cost model, among equivalent stabilized graphs.
+    The fastest program, by the cost model, among equivalent stabilized graphs; the first of `candidates`.
 
     `sizes` gives every symbol its value, or its hint where it is in `dynamic` and stays a run-time size. `Program.notes` says what
     was chosen and why.
     Raises: CleaveError where a symbol has no size or no graph can be scheduled.
     """
-    chosen = options or ScheduleOptions()
+    found, notes = considered(graphs, sizes, dynamic, target, options or ScheduleOptions(), False)
+    name, best = preferred(found)
+    return assemble(best, best.choices, [*notes, f"chosen: {name}"])
+
+
+def considered(
+    graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
+) -> tuple[list[tuple[str, Candidate]], list[str]]:
+    """
+    Ways to run the graphs, each with what it is called, and notes on the choice. `several` keeps more than one partition a graph.
+
+    Raises: CleaveError where there is none.
+    """
     found: list[tuple[str, Candidate]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
@@ -57,7 +69,7 @@ def schedule(
         for count in counts:
             said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                candidate = _candidate(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
+                candidate, *others = _candidates(graph, {**sizes, **count}, dynamic - set(count), target, chosen, several)
             except CleaveError as error:
                 failure = failure or error
                 notes.append(f"{said}: {error}")
@@ -65,18 +77,24 @@ def schedule(
             kernels = len(candidate.choices)
             notes.append(f"{said}: {candidate.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
             found.append((said, candidate))
+            found.extend((f"{said}, {len(other.choices)} kernels", other) for other in others)
     if not found:
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
-    name, best = _preferred(found)
-    return assemble(best, [*notes, f"chosen: {name}"])
+    return found, notes
 
 
-def _preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
-    """The fastest; of those within a tenth of it, which the model cannot tell apart, the one that does least work."""
+def preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
+    """The fastest; of those within a tenth of it, which the model cannot tell apart, fewest kernels, then loops, then least work."""
     least = min(candidate.seconds for _, candidate in found)
     close = [entry for entry in found if entry[1].seconds <= 1.1 * least]
-    return min(close, key=lambda entry: (entry[1].flops, entry[1].seconds))
+    return min(close, key=lambda entry: (*_parts(entry[1]), entry[1].flops, entry[1].seconds))
+
+
+def _parts(candidate: Candidate) -> tuple[int, int]:
+    """How many kernels and loops a candidate has."""
+    bodies = [choice.kernel.body for choice in candidate.choices]
+    return len(bodies), sum(isinstance(statement, For) for body in bodies for statement in walk(body))
 
 
 def _free_counts(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:
@@ -104,7 +122,9 @@ def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, option
     return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
 
 
-def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions) -> Candidate:
+def _candidates(
+    graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions, several: bool
+) -> list[Candidate]:
     place = next((entry for entry in graph.places if entry), "")
     try:
         bound = Sizes(graph, sizes, dynamic)
@@ -114,27 +134,28 @@ def _candidate(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], 
     except ValueError as error:
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
-        found = Fusion(source, target, options).best()
+        fusion = Fusion(source, target, options)
+        found = fusion.best()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error
     if found is None:
         raise CleaveError(place, "no plan fits the machine", "cut the graph or choose another target", op=graph.name)
-    return found
+    return [found, *(fusion.others(found) if several else ())]
 
 
-def assemble(candidate: Candidate, notes: Sequence[str]) -> Program:
-    """The program of a candidate: workspaces first, then a launch for each kernel."""
+def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[str]) -> Program:
+    """The program of a candidate with these ways to run its kernels: workspaces first, then a launch for each kernel."""
     source = candidate.source
     name = source.graph.name
     kernels = [
-        replace(choice.kernel, name=name if len(candidate.choices) == 1 else f"{name}_{group[0].buffer.name}")
-        for group, choice in zip(candidate.groups, candidate.choices, strict=True)
+        replace(choice.kernel, name=name if len(choices) == 1 else f"{name}_{group[0].buffer.name}")
+        for group, choice in zip(candidate.groups, choices, strict=True)
     ]
     steps: list[Allocate | Launch] = [Allocate(item.buffer) for item in candidate.workspaces]
     steps.extend(Launch(kernel.name, tuple(buffer.name for buffer in kernel.buffers)) for kernel in kernels)
     layouts = (*(entry.layout for entry in source.graph.inputs), *(entry.layout for entry in source.graph.outputs))
-    reasons = [f"{kernel.name}: {choice.plan}; {choice.cost}" for kernel, choice in zip(kernels, candidate.choices, strict=True)]
+    reasons = [f"{kernel.name}: {choice.plan}; {choice.cost}" for kernel, choice in zip(kernels, choices, strict=True)]
     return Program(
         name,
         source.arguments,

@@ -1,0 +1,135 @@
+"""
+The programs worth timing, best first by the cost model.
+
+A program of one kernel competes with its other plans. In a program of several kernels each kernel is varied alone, the others
+as the model likes them best; what turns out best for each is then combined (`Space.combined`), so that the number of trials
+is the sum and not the product of the ways to run the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph import Graph
+from .fusion import Candidate
+from .kernels import ScheduleOptions
+from .program import Program
+from .scheduler import assemble, considered, preferred
+from .targets import Target
+
+CROWDED = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A way to divide a graph into kernels, by position, and which of its ways each kernel is run in. `seconds` are estimated."""
+
+    division: int
+    picks: tuple[int, ...]
+    seconds: float
+
+    @property
+    def varied(self) -> int | None:
+        """The kernel that is not run as the model likes best, None where all are."""
+        return next((place for place, pick in enumerate(self.picks) if pick), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """
+    All that may be timed for some graphs: ways to divide them into kernels with their names, the model's favourite first, and
+    notes on the choice.
+    """
+
+    divisions: tuple[tuple[str, Candidate], ...]
+    notes: tuple[str, ...]
+
+    def trials(self, count: int) -> list[Trial]:
+        """
+        The most promising trials.
+
+        Each further trial of the same division counts as slightly slower than estimated, so that a division whose estimate is too
+        good does not crowd out the others.
+        """
+        ordered: list[tuple[float, int, Trial]] = []
+        for position, (_, candidate) in enumerate(self.divisions):
+            trials = sorted(self._of(position, candidate), key=lambda trial: trial.seconds)
+            base = next(trial for trial in trials if trial.varied is None)
+            for repeat, trial in enumerate([base, *(trial for trial in trials if trial is not base)]):
+                ordered.append((trial.seconds * (1 + CROWDED * repeat), position, trial))
+        ordered.sort(key=lambda entry: entry[:2])
+        trials = [trial for _, _, trial in ordered]
+        first = next(trial for trial in trials if trial.division == 0 and trial.varied is None)
+        return [first, *(trial for trial in trials if trial is not first)][: max(1, count)]
+
+    def _of(self, position: int, candidate: Candidate) -> list[Trial]:
+        best = (0,) * len(candidate.ranked)
+        seconds = sum(ways[0].cost.seconds for ways in candidate.ranked)
+        out = [Trial(position, best, seconds)]
+        for place, ways in enumerate(candidate.ranked):
+            for pick, way in enumerate(ways[1:], 1):
+                picks = (*best[:place], pick, *best[place + 1 :])
+                out.append(Trial(position, picks, seconds - ways[0].cost.seconds + way.cost.seconds))
+        return out
+
+    def combined(self, measured: Sequence[tuple[Trial, float]]) -> list[Trial]:
+        """For each division of several kernels, the fastest measured way of each kernel together, where that was not measured."""
+        out: list[Trial] = []
+        for position, (_, candidate) in enumerate(self.divisions):
+            own = [(trial, seconds) for trial, seconds in measured if trial.division == position]
+            base = [seconds for trial, seconds in own if trial.varied is None]
+            if not base:
+                continue
+            picks = [0] * len(candidate.ranked)
+            for place in range(len(picks)):
+                ways = [(seconds, trial.picks[place]) for trial, seconds in own if trial.varied == place]
+                picks[place] = min([(base[0], 0), *ways])[1]
+            if all(tuple(picks) != trial.picks for trial, _ in own):
+                seconds = sum(ways[pick].cost.seconds for ways, pick in zip(candidate.ranked, picks, strict=True))
+                out.append(Trial(position, tuple(picks), seconds))
+        return out
+
+    def program(self, trial: Trial) -> Program:
+        """The program of a trial; its notes say what was chosen."""
+        name, candidate = self.divisions[trial.division]
+        choices = [ways[pick] for ways, pick in zip(candidate.ranked, trial.picks, strict=True)]
+        return assemble(candidate, choices, [*self.notes, f"chosen: {name}"])
+
+    def text(self, trial: Trial) -> str:
+        """What a trial is, in a line."""
+        name, candidate = self.divisions[trial.division]
+        plans = [str(ways[pick].plan) for ways, pick in zip(candidate.ranked, trial.picks, strict=True)]
+        return f"{name}: " + " | ".join(plans)
+
+
+def space(
+    graphs: Sequence[Graph],
+    sizes: Mapping[str, int],
+    dynamic: frozenset[str],
+    target: Target,
+    options: ScheduleOptions | None = None,
+) -> Space:
+    """What may be timed; arguments and errors as for `cleave.schedule.schedule`."""
+    found, notes = considered(graphs, sizes, dynamic, target, options or ScheduleOptions(), True)
+    best = preferred(found)
+    rest = sorted((entry for entry in found if entry is not best), key=lambda entry: entry[1].seconds)
+    return Space(tuple(_full(entry) for entry in (best, *rest)), tuple(notes))
+
+
+def _full(entry: tuple[str, Candidate]) -> tuple[str, Candidate]:
+    name, candidate = entry
+    return name, candidate if candidate.ranked else replace(candidate, ranked=[(choice,) for choice in candidate.choices])
+
+
+def candidates(
+    graphs: Sequence[Graph],
+    sizes: Mapping[str, int],
+    dynamic: frozenset[str],
+    target: Target,
+    options: ScheduleOptions | None = None,
+    count: int = 8,
+) -> list[Program]:
+    """The most promising programs, the best first, at most `count`; arguments and errors as for `cleave.schedule.schedule`."""
+    found = space(graphs, sizes, dynamic, target, options)
+    return [found.program(trial) for trial in found.trials(count)]

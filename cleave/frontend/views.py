@@ -235,15 +235,10 @@ def concatenated(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.d
     space: dict[Hashable, Dim] = {}
     nodes: list[Node] = []
     pieces: list[Dim] = []
-    for value, size in zip(values, sizes, strict=True):
-        rest = with_dims(value, [() if at == dim else d for at, d in enumerate(value.dims)])
-        node = cx.bind(rest, range(rank), space)
-        piece = value.dims[dim] or (cx.atoms.fresh(1),)
-        taken = {leaf for d in space.values() for leaf in cx.atoms.leaves(d)}
-        if taken.intersection(cx.atoms.leaves(piece)):
-            new = cx.atoms.dim(size)
-            node = cx.regroup(node, [(piece, new)])
-            piece = new
+    for value in values:
+        # The joined dimension takes part while it is bound, so that nothing else of the operand gets its name.
+        node = cx.bind(value, ["piece" if at == dim else at for at in range(rank)], space)
+        piece = space.pop("piece") or (cx.atoms.fresh(1),)
         node = cx.cast(node, working)
         missing = [leaf for leaf in cx.atoms.leaves(piece) if leaf not in cx.data(node)]
         nodes.append(cx.stretch(node, missing) if missing else node)

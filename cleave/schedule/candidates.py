@@ -49,14 +49,17 @@ class Space:
         """
         The most promising trials.
 
-        Each further trial of the same division counts as slightly slower than estimated, so that a division whose estimate is too
-        good does not crowd out the others.
+        Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
+        is too good nor the many ways of a small kernel crowd out the others.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
-            trials = sorted(self._of(position, candidate), key=lambda trial: trial.seconds)
-            base = next(trial for trial in trials if trial.varied is None)
-            for repeat, trial in enumerate([base, *(trial for trial in trials if trial is not base)]):
+            repeats = [0] * len(candidate.ranked)
+            for trial in sorted(self._of(position, candidate), key=lambda trial: trial.seconds):
+                repeat = 0
+                if trial.varied is not None:
+                    repeats[trial.varied] += 1
+                    repeat = repeats[trial.varied]
                 ordered.append((trial.seconds * (1 + CROWDED * repeat), position, trial))
         ordered.sort(key=lambda entry: entry[:2])
         trials = [trial for _, _, trial in ordered]

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
     SymbolRefAttr,
+    UnitAttr,
     f64,
     i1,
     i64,
@@ -1534,17 +1535,23 @@ class ProgramOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocateOp(IRDLOperation):
-    """A workspace, contiguous in the order of its axes: `%p = sched.allocate partial : !sched.buffer<[s : ?, m : 1], f32>`."""
+    """
+    A workspace, contiguous in the order of its axes: `%p = sched.allocate partial : !sched.buffer<[s : ?, m : 1], f32>`.
+
+    A `zeroed` one holds zeros when the program starts, and kernels leave zeros there: it is cleared once, not for every run.
+    """
 
     name = "sched.allocate"
     buffer_name = prop_def(StringAttr)
+    zeroed = opt_prop_def(UnitAttr)
     out = result_def(BufferType)
     traits = traits_def(MemoryAllocEffect(), HasParent(ProgramOp))
     custom_directives = (Word,)
-    assembly_format = "custom<Word>($buffer_name) attr-dict `:` type($out)"
+    assembly_format = "custom<Word>($buffer_name) (`zeroed` $zeroed^)? attr-dict `:` type($out)"
 
-    def __init__(self, name: str, out: BufferType) -> None:
-        super().__init__(result_types=[out], properties={"buffer_name": StringAttr(name)})
+    def __init__(self, name: str, out: BufferType, zeroed: bool = False) -> None:
+        properties = {"buffer_name": StringAttr(name), "zeroed": UnitAttr() if zeroed else None}
+        super().__init__(result_types=[out], properties=properties)
 
     def verify_(self) -> None:
         _names([self.buffer_name.data], "buffer")

@@ -41,7 +41,7 @@ def plan_of(op: sched.ProgramOp) -> Plan:
         match step:
             case sched.AllocateOp():
                 values[step.out] = step.buffer_name.data
-                steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type)))
+                steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type), step.zeroed is not None))
             case sched.LibraryCallOp():
                 args = tuple(values[arg] for arg in step.args)
                 steps.append(LibraryCall(step.callee.data, values[step.out], args, names_of(step.over)))

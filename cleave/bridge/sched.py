@@ -184,8 +184,8 @@ def module_of(program: Program) -> ModuleOp:
         _hint(argument, buffer.name)
     for step in program.steps:
         match step:
-            case Allocate(buffer=buffer):
-                op = sched.AllocateOp(buffer.name, buffer_type(buffer))
+            case Allocate(buffer=buffer, zeroed=zeroed):
+                op = sched.AllocateOp(buffer.name, buffer_type(buffer), zeroed)
                 values[buffer.name] = op.out
                 _hint(op.out, buffer.name)
             case Launch(kernel=name, buffers=names):
@@ -318,7 +318,7 @@ def program_of(op: sched.ProgramOp) -> Program:
         match step:
             case sched.AllocateOp():
                 values[step.out] = step.buffer_name.data
-                steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type)))
+                steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type), step.zeroed is not None))
             case sched.LaunchOp():
                 if step.kernel not in kernels:
                     found = sched.SymbolTable.lookup_symbol(op, step.callee)

@@ -356,10 +356,12 @@ def run_program(
     kernels = {kernel.name: kernel for kernel in program.kernels}
     for step in program.steps:
         match step:
-            case Allocate(buffer=buffer):
+            case Allocate(buffer=buffer, zeroed=zeroed):
                 shape = tuple(extents[axis] for axis in buffer.axes)
                 strides = dict(zip(buffer.axes, contiguous_strides(shape), strict=True))
-                memory[buffer.name] = _memory(buffer, extents, strides, precision.poison((prod(shape),), buffer.dtype), False)
+                flat = precision.poison((prod(shape),), buffer.dtype)
+                memory[buffer.name] = _memory(buffer, extents, strides, np.zeros_like(flat) if zeroed else flat, False)
+                memory[buffer.name].written[:] = zeroed
             case Launch(kernel=name, buffers=names):
                 kernel = kernels[name]
                 seen = {own.name: memory[given] for own, given in zip(kernel.buffers, names, strict=True)}

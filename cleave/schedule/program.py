@@ -190,9 +190,14 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Host step: a workspace buffer, contiguous in the order of its axes."""
+    """
+    Host step: a workspace buffer, contiguous in the order of its axes.
+
+    A `zeroed` one holds zeros when the program starts, and kernels leave zeros there: it is cleared once, not for every run.
+    """
 
     buffer: Buffer
+    zeroed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

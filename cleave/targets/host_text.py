@@ -74,10 +74,10 @@ class HostText:
             self.allocate(buffer, self.shape(buffer.name), device)
         for step in plan.steps:
             match step:
-                case Allocate(buffer=buffer):
+                case Allocate(buffer=buffer, zeroed=zeroed):
                     self.buffers[buffer.name] = self.names.fresh(buffer.name)
                     self.layouts[buffer.name] = tuple((axis,) for axis in buffer.axes)
-                    self.allocate(buffer, self.shape(buffer.name), device)
+                    self.allocate(buffer, self.shape(buffer.name), device, "zeros" if zeroed else "empty")
                 case Call():
                     self.call(step)
                 case LibraryCall():
@@ -105,8 +105,8 @@ class HostText:
         dims = [self.product([self.size_name(axis) for axis in group]) for group in self.layouts[buffer]]
         return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
-    def allocate(self, buffer: Buffer, shape: str, device: str) -> None:
-        self.line(f"{self.buffers[buffer.name]} = torch.empty({shape}, dtype=torch.{_TORCH[buffer.dtype]}, device={device})")
+    def allocate(self, buffer: Buffer, shape: str, device: str, how: str = "empty") -> None:
+        self.line(f"{self.buffers[buffer.name]} = torch.{how}({shape}, dtype=torch.{_TORCH[buffer.dtype]}, device={device})")
 
     def scalar(self, scalar: Scalar, call: Call) -> str:
         match scalar.kind:

@@ -24,7 +24,7 @@ sched.program @main sizes [m = m, n = 2 * half, k = 64, half = half] notes ["cho
     (%a: !sched.buffer<[m : ?, k : 1], f16> layout "m k", %b: !sched.buffer<[k : ?, n : 1], f16> layout "k n")
     -> (%c: !sched.buffer<[m : ?, n : 1], f16> layout "m n", %c2: !sched.buffer<[m : ?, n : 1], f16> layout "m n") {
   sched.launch @product(%a, %b, %c)
-  %w = sched.allocate work : !sched.buffer<[m : ?, n : 1], f16>
+  %w = sched.allocate work zeroed : !sched.buffer<[m : ?, n : 1], f16>
   sched.launch @product(%a, %b, %w)
   sched.library_call matmul(%a, %b) into %c2 over [k]
 }
@@ -45,7 +45,7 @@ sched.program @main sizes [m = m, n = 2 * half, k = 64, half = half] notes ["cho
 // CHECK-NEXT: }
 // CHECK-NEXT: sched.program @main sizes [m = m, n = 2*half, k = 64, half = half] notes ["chosen by hand"] (%a: !sched.buffer<[m : ?, k : 1], f16> layout "m k", %b: !sched.buffer<[k : ?, n : 1], f16> layout "k n") -> (%c: !sched.buffer<[m : ?, n : 1], f16> layout "m n", %c2: !sched.buffer<[m : ?, n : 1], f16> layout "m n") {
 // CHECK-NEXT:   sched.launch @product(%a, %b, %c)
-// CHECK-NEXT:   %w = sched.allocate work : !sched.buffer<[m : ?, n : 1], f16>
+// CHECK-NEXT:   %w = sched.allocate work zeroed : !sched.buffer<[m : ?, n : 1], f16>
 // CHECK-NEXT:   sched.launch @product(%a, %b, %w)
 // CHECK-NEXT:   sched.library_call matmul(%a, %b) into %c2 over [k]
 // CHECK-NEXT: }

@@ -30,38 +30,71 @@ class Bound:
     limit: Index
 
 
-def bounded(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> tuple[Value, Value]:
-    """The first and last index (exclusive) between which a loop accumulates anything."""
-    zero = emitter.constant(0, "index")
-    start, stop = zero, emitter.stop(dim)
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """
+    Part of a loop, from `start` to `stop` (exclusive). With `whole` every tile is within the dimension, and the conditions
+    `true`, by node, hold throughout.
+    """
+
+    start: Value
+    stop: Value
+    whole: bool = False
+    true: frozenset[int] = frozenset()
+
+
+def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> list[Segment]:
+    """
+    The loops a dimension is walked in: one, without what masks switch off throughout, or where the plan peels, up to three, of
+    which the middle one needs no masks.
+    """
+    start, stop = emitter.constant(0, "index"), emitter.stop(dim)
     axis, *others = dim.axes
-    if others:
-        return start, stop
-    for bound in _bounds(members, axis):
+    masks = [] if others else _masks(members, axis)
+    bounds = [bound for _, found, _ in masks for bound in found]
+    for bound in dict.fromkeys(bounds):
         limit = _extreme(emitter, bound.limit, bound.upper, home)
-        scope = limit.scope
         if bound.upper:
-            end = emitter.let(scope, "add", (limit, emitter.constant(1, "index")), "index")
-            where = scope if stop.scope in scope.chain() else stop.scope
-            stop = emitter.let(where, "min", (stop, end), "index", name=f"{dim.name}_stop")
+            stop = _scalar(emitter, "min", stop, _scalar(emitter, "add", limit, 1, home), home, f"{dim.name}_stop")
         else:
-            low = emitter.let(scope, "max", (limit, emitter.constant(0, "index")), "index")
-            tile = emitter.constant(dim.tile, "index")
-            whole = emitter.let(scope, "floordiv", (low, tile), "index")
-            first = emitter.let(scope, "mul", (whole, tile), "index", name=f"{dim.name}_start")
-            where = scope if start.scope in scope.chain() else start.scope
-            start = first if start is zero else emitter.let(where, "max", (start, first), "index", name=f"{dim.name}_start")
-    return start, stop
+            start = _scalar(emitter, "max", start, _rounded(emitter, limit, dim, False, home), home, f"{dim.name}_start")
+    decided = [(predicate, found) for predicate, found, complete in masks if complete]
+    if not emitter.plan.peeled or not (decided or emitter.ragged[dim.name]):
+        return [Segment(start, stop)]
+    low, high = start, _rounded(emitter, emitter.stop(dim), dim, False, home)
+    for bound in dict.fromkeys(bound for _, found in decided for bound in found):
+        limit = _extreme(emitter, bound.limit, not bound.upper, home)
+        if bound.upper:
+            high = _scalar(emitter, "min", high, _rounded(emitter, _scalar(emitter, "add", limit, 1, home), dim, False, home), home)
+        else:
+            low = _scalar(emitter, "max", low, _rounded(emitter, limit, dim, True, home), home, f"{dim.name}_low")
+    high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
+    true = frozenset(predicate.id for predicate, _ in decided)
+    out = [Segment(low, high, True, true), Segment(high, stop)]
+    return out if low is start else [Segment(start, _scalar(emitter, "min", low, stop, home)), *out]
 
 
-def _bounds(members: Sequence[Node], axis: str) -> list[Bound]:
-    """The bounds that predicates below the reductions of a loop give."""
-    out: list[Bound] = []
+def _masks(members: Sequence[Node], axis: str) -> list[tuple[Node, list[Bound], bool]]:
+    """The conditions that bound a loop, with their bounds, and whether the bounds say all that the condition does."""
+    out: list[tuple[Node, list[Bound], bool]] = []
     for predicate in _predicates(members, axis):
         if all(_neutral_without(member, predicate) for member in members):
-            for atom in _conjuncts(predicate):
-                out.extend(bound for bound in _of_comparison(atom, axis) if bound not in out)
+            found = [_of_comparison(atom, axis) for atom in _conjuncts(predicate)]
+            out.append((predicate, [bound for part in found for bound in part], all(found)))
     return out
+
+
+def _scalar(emitter: Emitter, kind: str, left: Value, right: Value | int, scope: Scope, name: str = "") -> Value:
+    other = emitter.constant(right, "index") if isinstance(right, int) else right
+    return emitter.let(scope, kind, (left, other), "index", name=name)
+
+
+def _rounded(emitter: Emitter, value: Value, dim: Dim, up: bool, scope: Scope) -> Value:
+    """A number of at least 0 rounded to a multiple of the tile."""
+    value = _scalar(emitter, "max", value, 0, scope)
+    if up:
+        value = _scalar(emitter, "add", value, dim.tile - 1, scope)
+    return _scalar(emitter, "mul", _scalar(emitter, "floordiv", value, dim.tile, scope), dim.tile, scope)
 
 
 def _predicates(members: Sequence[Node], axis: str) -> list[Node]:
@@ -187,23 +220,17 @@ def _isolated(index: Index, axis: str) -> tuple[int, Index] | None:
 
 def _extreme(emitter: Emitter, index: Index, highest: bool, home: Scope) -> Value:
     """The largest or smallest value of an index over the lanes of a tile, as a scalar."""
-    match index.kind:
-        case "add":
-            left, right = (_extreme(emitter, arg, highest, home) for arg in index.args)
-            return _on_scalars(emitter, "add", left, right)
-        case "sub":
-            left = _extreme(emitter, index.args[0], highest, home)
-            right = _extreme(emitter, index.args[1], not highest, home)
-            return _on_scalars(emitter, "sub", left, right)
-        case _:
-            pass
+    if index.kind in ("add", "sub"):
+        left = _extreme(emitter, index.args[0], highest, home)
+        right = _extreme(emitter, index.args[1], highest == (index.kind == "add"), home)
+        return _scalar(emitter, index.kind, left, right, home)
     value = emitter.place(index, home)
     if not value.var.type.dims:
         return value
     if index.kind == "axis" and len(emitter.dim_of[index.name].axes) == 1:
         dim = emitter.dim_of[index.name]
         first = emitter.first(dim, home)
-        return first if not highest else _on_scalars(emitter, "add", first, emitter.constant(dim.tile - 1, "index"))
+        return _scalar(emitter, "add", first, dim.tile - 1, home) if highest else first
     kind = "max" if highest else "min"
     for name, _ in reversed(value.var.type.dims):
         dims = tuple(entry for entry in value.var.type.dims if entry[0] != name)
@@ -211,8 +238,3 @@ def _extreme(emitter: Emitter, index: Index, highest: bool, home: Scope) -> Valu
         value.scope.statements.append(Reduce(out, kind, value.var, name))
         value = Value(out, value.scope)
     return value
-
-
-def _on_scalars(emitter: Emitter, kind: str, left: Value, right: Value) -> Value:
-    where = left.scope if right.scope in left.scope.chain() else right.scope
-    return emitter.let(where, kind, (left, right), "index")

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from ..graph import Attr, Builder, Graph, Output
+from .nodes import removed_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class _Alignment:
 
     def _outers(self, position: int) -> tuple[str, ...]:
         """The chunk counts an operation removes."""
-        return tuple(axis for axis in _removed(self.graph, position) if axis in self.chunks.values())
+        return tuple(axis for axis in removed_axes(self.graph.ops[position]) if axis in self.chunks.values())
 
     def whole(self, position: int) -> int:
         """The value relative to the shift of all chunks."""
@@ -106,9 +106,9 @@ class _Alignment:
         if op.kind not in ("reduce", "contract") or not outers:
             args = tuple(self.whole(arg) for arg in op.args)
             return self._add(op.kind, args, op.attr, op.dtype, position, False)
-        inner = tuple(axis for axis in _removed(self.graph, position) if axis in self.chunks)
+        inner = tuple(axis for axis in removed_axes(self.graph.ops[position]) if axis in self.chunks)
         kind = str(op.attr[0]) if op.kind == "reduce" else "sum"
-        rest = tuple(axis for axis in _removed(self.graph, position) if axis not in inner)
+        rest = tuple(axis for axis in removed_axes(self.graph.ops[position]) if axis not in inner)
         if inner:
             # A reduction over chunks and within them at once: within first.
             args = tuple(self.own(arg) for arg in op.args)
@@ -131,7 +131,7 @@ class _Alignment:
 
     def _make_own(self, position: int) -> int:
         op = self.graph.ops[position]
-        removed = _removed(self.graph, position)
+        removed = removed_axes(self.graph.ops[position])
         if self._chunked(position):
             inner = tuple(axis for axis in removed if axis not in self.chunks.values())
             out = self._add("shift", (self.own(op.args[0]),), (inner,), op.dtype, position, True)
@@ -173,16 +173,3 @@ class _Alignment:
             for _ in range(-power):
                 out = self.builder.add("mul", out, weight, dtype="f32")
         return out
-
-
-def _removed(graph: Graph, position: int) -> tuple[str, ...]:
-    """The axes a reducing operation removes."""
-    op = graph.ops[position]
-    match op.kind:
-        case "reduce":
-            axes = op.attr[1]
-        case "contract" | "shift":
-            axes = op.attr[0]
-        case _:
-            return ()
-    return tuple(str(axis) for axis in cast("tuple[Attr, ...]", axes))

@@ -5,14 +5,16 @@ From a kernel's work and a plan to its tile statements, driven by demand from th
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from . import lanes
 from .indices import Indices
 from .lanes import Lane
 from .nodes import Index, Node, axis_index
+from .problem import Problem
 from .program import Carried, For, GridDim, Kernel, Load, Store, TileType, Var
-from .roles import Dim
+from .roles import Dim, Plan
 from .sizes import ceildiv
 from .statements import FLOATS, InfeasibleError, Scope, Value, work_dtype
 
@@ -22,6 +24,10 @@ LOG2E = 1.4426950408889634
 
 class Emitter(Indices):
     """Builds one kernel. Raises: InfeasibleError where the plan does not fit the work."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        super().__init__(problem, plan)
+        self.true: frozenset[int] = frozenset()
 
     @abstractmethod
     def reduction(self, node: Node, home: Scope) -> Value:
@@ -86,7 +92,7 @@ class Emitter(Indices):
         lead = self.by_name[dim].axes[0]
         if index.kind == "axis" and index.name == lead:
             return self.sizes.extents[axis] == self.sizes.extents[lead]
-        chunk = self.sizes.axes[lead].chunk_of
+        chunk = self.chunk_of(lead)
         if chunk is None or index.kind != "add" or index.args[1].kind != "axis" or index.args[1].name != lead:
             return False
         return self.rounds_chunk(lead) and self.sizes.extents[axis] == self.sizes.extents[chunk[0]]
@@ -101,8 +107,23 @@ class Emitter(Indices):
         out = self.let(home, "exp2", (moved,), "f32", name="p")
         return self.cast(out, node.dtype)
 
+    @contextmanager
+    def assuming(self, true: frozenset[int], whole: Dim | None) -> Generator[None]:
+        """Within this context some conditions hold in every lane, and one dimension has no false lanes."""
+        before = self.true
+        self.true = before | true
+        ragged = whole is not None and self.ragged[whole.name]
+        if whole is not None:
+            self.ragged[whole.name] = False
+        yield
+        self.true = before
+        if whole is not None:
+            self.ragged[whole.name] = ragged
+
     def elementwise(self, node: Node, home: Scope) -> Value:
         """One elementwise operation, done in f32 where its type is narrower."""
+        if node.kind == "select" and node.args[0].id in self.true:
+            return self.cast(self.value(node.args[1], home), node.dtype)
         args = [self.value(arg, home) for arg in node.args]
         kind = node.kind
         attr = node.attr

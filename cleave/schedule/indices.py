@@ -37,7 +37,7 @@ class Indices(Statements, ABC):
         found = self.root.memo.get(key)
         if found is not None:
             return found
-        chunk = self.sizes.axes[dim.axes[0]].chunk_of
+        chunk = self.chunk_of(dim.axes[0])
         if len(dim.axes) == 1 and chunk is not None:
             base = self.let(self.root, "mul", (self.place(axis_index(chunk[1]), self.root), self.size(dim.axes[0])), "index")
             left = self.let(self.root, "sub", (self.size(chunk[0]), base), "index", name="left")

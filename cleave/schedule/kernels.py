@@ -4,15 +4,15 @@ The best plan of one kernel, by the cost model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cost import Cost, estimate, measure
+from .loops import KernelEmitter
 from .partition import Item, Source, needs, problem_of
 from .plans import launches, plans
 from .problem import Problem
 from .program import Kernel
-from .reductions import KernelEmitter
 from .roles import Plan
 from .statements import InfeasibleError
 from .targets import Target
@@ -25,7 +25,8 @@ class ScheduleOptions:
     """
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
-    timed; `partitions`: ways to divide a graph into kernels kept beside the best.
+    timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
+    beside the masked one.
     """
 
     plans: int = 160
@@ -33,6 +34,7 @@ class ScheduleOptions:
     sweeps: int = 2
     ranked: int = 32
     partitions: int = 2
+    peel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,15 @@ class Kernels:
             self._ranked[key] = self._rank(problem, coarse)
         return self._ranked[key]
 
+    def _plans(self, problem: Problem, coarse: bool) -> Iterator[Plan]:
+        for plan in plans(problem, self.options.plans, coarse):
+            yield plan
+            if self.options.peel and not coarse and any(dim.role == "loop" for dim in plan.dims):
+                yield replace(plan, peeled=True)
+
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for plan in plans(problem, self.options.plans, coarse):
+        for plan in _peelings(plans(problem, self.options.plans, coarse), self.options.peel):
             try:
                 kernel = KernelEmitter(problem, plan).kernel()
             except InfeasibleError:
@@ -82,13 +90,21 @@ class Kernels:
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
         least = min(choice.cost.seconds for choice in found)
         close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
-        best = min(close, key=lambda choice: (choice.plan.packed, choice.cost.registers > 224, choice.cost.seconds))
+        best = min(close, key=lambda choice: (choice.plan.packed, choice.plan.peeled, choice.cost.registers > 224, choice.cost.seconds))
         rest = [choice for choice in found if choice is not best]
         kept = (best,) if coarse else (best, *_varied(best, rest, self.options.ranked - 1))
         return tuple(
             replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
             for choice in kept
         )
+
+
+def _peelings(found: Iterator[Plan], peel: bool) -> Iterator[Plan]:
+    """The plans, and where that is wanted each with loops that have a body without masks."""
+    for plan in found:
+        yield plan
+        if peel:
+            yield replace(plan, peeled=True)
 
 
 def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:

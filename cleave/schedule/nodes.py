@@ -20,6 +20,7 @@ from ..graph import Attr, Graph, Op
 from .sizes import Sizes
 
 Where: TypeAlias = "tuple[tuple[str, Index], ...]"
+FLOATS = ("f16", "bf16", "f32", "f64")
 REDUCING = ("reduce", "contract", "shift")
 
 
@@ -105,6 +106,8 @@ def combined(kind: str, left: Index, right: Index) -> Index:
         return left
     if (kind == "add" and a == 0) or (kind == "mul" and a == 1):
         return right
+    if kind == "add" and left.kind == "number":
+        left, right = right, left
     if kind in ("floordiv", "mod") and left.kind == "add" and left.args[0].kind == "mul":
         (high, unit), low = left.args[0].args, left.args[1]
         if unit == right and low.kind == "axis" and right.kind == "length" and right.name == low.name:
@@ -118,10 +121,16 @@ def _clamped(index: Index) -> Index:
 
 
 class Resolver:
-    """Builds the nodes of one kernel's graph. `loads` of the same place are shared."""
+    """
+    Builds the nodes of one kernel's graph.
 
-    def __init__(self, graph: Graph, sizes: Sizes) -> None:
+    `walked` are inner axes of splits of which a program walks one chunk: the end of that loop leaves out what does not exist.
+    For other splits reductions mask it.
+    """
+
+    def __init__(self, graph: Graph, sizes: Sizes, walked: frozenset[str]) -> None:
         self.graph = graph
+        self.walked = walked
         self.sizes = sizes
         self.nodes: list[Node] = []
         self._known: dict[tuple[object, ...], Node] = {}
@@ -215,7 +224,9 @@ class Resolver:
                 unit = self._length(inner)
                 return self._arg(args[0], {**at, outer: combined("floordiv", at[axis], unit), inner: combined("mod", at[axis], unit)})
             case "slice", (str(axis), str(new), start, step):
-                moved = combined("add", combined("mul", at[new], number(_extent(step))), number(_extent(start)))
+                back = isinstance(step, int) and step < 0
+                stride = number(-step) if isinstance(step, int) and back else number(_extent(step))
+                moved = combined("sub" if back else "add", number(_extent(start)), combined("mul", at[new], stride))
                 return self._arg(args[0], {**at, axis: moved})
             case "index", (str(axis), place):
                 return self._arg(args[0], {**at, axis: number(_extent(place))})
@@ -245,8 +256,32 @@ class Resolver:
             raise EntangledError(position)
         table = {**at, **{axis: axis_index(axis) for axis in removed}}
         operands = [self._arg(arg, table) for arg in op.args]
+        neutral = 0.0
+        if op.kind != "contract":
+            kind = str(attr[0]) if attr else "max"
+            neutral = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}[kind]
+        for inner in self._masked_chunks(op, removed):
+            operands = [self._existing(operand, inner, table, neutral, position) for operand in operands]
         free = [axis for operand in operands for axis in operand.axes if axis not in removed]
         return self._make(op.kind, operands, free, op.dtype, position, attr=attr, removed=removed)
+
+    def _masked_chunks(self, op: Op, removed: tuple[str, ...]) -> list[str]:
+        """The inner axes of splits some elements of which a reduction must skip by a mask."""
+        present = {axis for arg in op.args for axis in self.graph.ops[arg].axes}
+        chunked = [(axis.name, axis.chunk_of[1]) for axis in self.graph.axes if axis.chunk_of is not None and axis.name not in self.walked]
+        return [inner for inner, outer in chunked if {inner, outer} <= present and (inner in removed or outer in removed)]
+
+    def _existing(self, node: Node, inner: str, at: Mapping[str, Index], neutral: float, op: int) -> Node:
+        """A value with what is past the end of a split axis replaced."""
+        chunk = self.sizes.axes[inner].chunk_of
+        assert chunk is not None
+        whole = combined("add", combined("mul", at[chunk[1]], self._length(inner)), at[inner])
+        if not set(whole.axes) & set(node.axes):
+            return node
+        index, end = self._place(whole, op), self._place(self._length(chunk[0]), op)
+        exists = self._make("compare", (index, end), index.axes, "i1", op, attr=("lt",))
+        fill = self._number(neutral if node.dtype in FLOATS else int(neutral) if neutral == 0 else neutral, node.dtype, op)
+        return self._make("select", (exists, node, fill), (*index.axes, *node.axes), node.dtype, op)
 
     def _exp(self, position: int, op: Op, at: Mapping[str, Index]) -> Node:
         inner = self.graph.ops[op.args[0]]
@@ -304,6 +339,15 @@ class Resolver:
             inside = self._make("compare", (index, limit), index.axes, "i1", position, attr=("lt",))
             out = self._make("select", (inside, part, out), (*index.axes, *part.axes, *out.axes), op.dtype, position)
         return out
+
+
+def removed_axes(op: Op) -> tuple[str, ...]:
+    """The axes that an operation of a graph reduces."""
+    match op.kind, op.attr:
+        case ("reduce", (_, axes)) | ("contract" | "shift", (axes,)):
+            return _names(axes)
+        case _:
+            return ()
 
 
 def _axes_of(where: Where) -> list[str]:

@@ -128,8 +128,7 @@ def _structures(problem: Problem) -> Iterator[list[Slot]]:
 
 def _is_chunk_count(problem: Problem, axis: str) -> bool:
     """Whether an axis counts the chunks of a split that this kernel walks."""
-    used = problem.used_axes()
-    return any(entry.chunk_of is not None and entry.chunk_of[1] == axis and entry.name in used for entry in problem.graph.axes)
+    return any(entry.chunk_of is not None and entry.chunk_of[1] == axis and entry.name in problem.walked for entry in problem.graph.axes)
 
 
 def _contiguous(problem: Problem) -> str | None:
@@ -172,7 +171,7 @@ def _sequential(problem: Problem, axes: Sequence[str], dots: bool) -> list[list[
     stored = {axis for result in problem.results for axis in result.buffer.axes}
     for axis in axes:
         having = tuple(node.id for node in problem.reductions if axis in node.removed)
-        if axis not in stored and problem.sizes.axes[axis].chunk_of is None:
+        if axis not in stored and axis not in problem.walked:
             together.setdefault(having, []).append(axis)
     packs = [tuple(group) for group in together.values() if len(group) > 1]
     if packs:

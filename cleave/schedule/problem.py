@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..graph import Graph
-from .nodes import REDUCING, Node, Resolver
+from .nodes import REDUCING, Node, Resolver, removed_axes
 from .program import Buffer
 from .sizes import Sizes
 
@@ -27,6 +27,7 @@ class Problem:
     """
     What one kernel computes. `buffers` are by input position, `degrees` by operation (see `cleave.algebra.degrees`).
 
+    `walked` are the inner axes of splits whose chunks are programs: every result has the outer axis and nothing removes it.
     `nodes` are in topological order; `stores[i]` is the node of `results[i]`.
     """
 
@@ -36,14 +37,26 @@ class Problem:
     buffers: tuple[Buffer, ...]
     results: tuple[Result, ...]
     degrees: tuple[Mapping[int, int], ...]
+    walked: frozenset[str] = field(init=False)
     nodes: tuple[Node, ...] = field(init=False)
     stores: tuple[Node, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        resolver = Resolver(self.graph, self.sizes)
+        object.__setattr__(self, "walked", self._walked())
+        resolver = Resolver(self.graph, self.sizes, self.walked)
         stores = tuple(resolver.output(result.op) for result in self.results)
         object.__setattr__(self, "stores", stores)
         object.__setattr__(self, "nodes", _reachable(resolver.nodes, stores))
+
+    def _walked(self) -> frozenset[str]:
+        removed = {axis for op in self.graph.ops for axis in removed_axes(op)}
+        out: set[str] = set()
+        for axis in self.graph.axes:
+            if axis.chunk_of is not None and axis.name in removed and axis.chunk_of[1] not in removed:
+                outer = axis.chunk_of[1]
+                if all(outer in result.buffer.axes and axis.name not in result.buffer.axes for result in self.results):
+                    out.add(axis.name)
+        return frozenset(out)
 
     @property
     def reductions(self) -> tuple[Node, ...]:

@@ -1,9 +1,5 @@
 """
-Emission of reductions: within a tile, as dots, and as loops that carry accumulators.
-
-When a reduction over a loop is demanded, every reduction of the kernel with the same loop, the same home and the same stage
-goes into that loop. A free shift becomes a running maximum there: when it moves from m to m', an accumulator of degree -k is
-multiplied by alpha^k with alpha = exp(m - m') just before its update (online normalisation: Milakov & Gimelshein, 2018).
+Emission of reductions within one tile: sums, maxima and products, as dots where the tiles allow it.
 """
 
 from __future__ import annotations
@@ -12,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
-from .bounds import bounded
 from .emit import LOG2E, Emitter
 from .lanes import Lane
-from .nodes import REDUCING, Node
-from .program import Carried, Dot, Let, Reduce, TileType, Var
+from .nodes import Node
+from .program import Dot, Let, Reduce, TileType, Var
 from .roles import Dim
-from .statements import INFINITY, InfeasibleError, Scope, Value
+from .statements import INFINITY, Scope, Value
 
 SMALLEST_DOT = 16
 
@@ -28,43 +23,7 @@ def neutral_of(kind: str) -> float:
     return {"sum": 0.0, "max": -INFINITY, "min": INFINITY}[kind]
 
 
-class KernelEmitter(Emitter):
-    """An emitter with its reductions."""
-
-    def reduction(self, node: Node, home: Scope) -> Value:
-        dim = self.loop_of(node)
-        if dim is None:
-            return self.cast(_tile_reduction(self, node, home), node.dtype)
-        _run_loop(self, dim, home, node)
-        return home.memo[node]
-
-    def level(self, shift: Node, scope: Scope) -> Value:
-        home = self.home(shift, scope)
-        for candidate in scope.chain():
-            found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
-            if found is not None:
-                return found
-            if candidate is home:
-                break
-        raw = self.raw_level(shift, scope)
-        out = _guarded(self, shift, raw, raw.scope)
-        raw.scope.memo["level", shift.id] = out
-        return out
-
-    def raw_level(self, shift: Node, scope: Scope) -> Value:
-        key = ("raw", shift.id)
-        home = self.home(shift, scope)
-        if key in home.memo:
-            return home.memo[key]
-        dim = self.loop_of(shift)
-        if dim is None:
-            home.memo[key] = _highest(self, shift, home)
-        else:
-            _run_loop(self, dim, home, shift)
-        return home.memo[key]
-
-
-def _guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
+def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
     """The level with 0 in place of -inf, where all of a row may be masked."""
     if not may_be_minus_infinity(shift.args[0]):
         return raw
@@ -92,7 +51,7 @@ def may_be_minus_infinity(node: Node) -> bool:
             return False
 
 
-def _highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
+def highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
     """The maximum of a shift's logits within a tile, in units of log2."""
     logits = shift.args[0]
     value = emitter.cast(emitter.value(logits, scope), "f32")
@@ -141,23 +100,25 @@ def _reduce_tile(emitter: Emitter, kind: str, value: Value, node: Node, scope: S
     return value
 
 
-def _kind(node: Node) -> str:
+def kind_of(node: Node) -> str:
+    """Sum, max or min."""
     return str(node.attr[0]) if node.kind == "reduce" else "sum"
 
 
-def _accumulator_dtype(node: Node) -> str:
+def accumulator_dtype(node: Node) -> str:
+    """The type a reduction accumulates in."""
     if node.kind == "contract" or node.dtype in ("f16", "bf16"):
         return "f64" if node.dtype == "f64" else "f32"
     return node.dtype
 
 
-def _tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
+def tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
     """A reduction within one tile, in its accumulator's type."""
-    dtype = _accumulator_dtype(node)
+    dtype = accumulator_dtype(node)
     if node.kind == "contract":
-        sides = _dot_sides(emitter, node)
-        return _product_sum(emitter, node, scope, dtype) if sides is None else _dot(emitter, node, sides, None, scope)
-    kind = _kind(node)
+        sides = dot_sides(emitter, node)
+        return _product_sum(emitter, node, scope, dtype) if sides is None else dot(emitter, node, sides, None, scope)
+    kind = kind_of(node)
     value = emitter.cast(emitter.value(node.args[0], scope), dtype)
     value = _without_false_lanes(emitter, value, node, neutral_of(kind), scope) if dtype not in ("i1",) else value
     return _reduce_tile(emitter, kind, value, node, scope)
@@ -199,7 +160,7 @@ class Sides:
     dtype: str
 
 
-def _dot_sides(emitter: Emitter, node: Node) -> Sides | None:
+def dot_sides(emitter: Emitter, node: Node) -> Sides | None:
     """The dot a contraction is at these tiles, or None where it must be a product and a sum."""
     removed = _removed_dims(emitter, node)
     out = emitter.tile_dims(emitter.names(node.axes))
@@ -224,7 +185,8 @@ def _dot_sides(emitter: Emitter, node: Node) -> Sides | None:
     return Sides(tuple(left), tuple(right), rows, over, columns, dtype)
 
 
-def _dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: Scope) -> Value:
+def dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: Scope) -> Value:
+    """A contraction as a dot, added to an accumulator where one is given."""
     operands = [_operand(emitter, node.args[place], sides, place in sides.left, scope) for place in range(len(node.args))]
     operands = _neutral_product(emitter, operands, node, scope)
     left = _side(emitter, [operands[place] for place in sides.left], (sides.rows, sides.over), sides.dtype, scope)
@@ -266,7 +228,7 @@ def _operand(emitter: Emitter, node: Node, sides: Sides, left: bool, scope: Scop
 
 def _has_register_use(emitter: Emitter, node: Node) -> bool:
     users = [user for user in emitter.problem.nodes if node in user.args]
-    return any(user.kind != "contract" or _dot_sides(emitter, user) is None for user in users)
+    return any(user.kind != "contract" or dot_sides(emitter, user) is None for user in users)
 
 
 def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], dtype: str, scope: Scope) -> Value:
@@ -282,98 +244,3 @@ def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], d
     where = out.scope if set(out.var.type.names) == set(order) else scope
     where.statements.append(Let(moved, "broadcast", (out.var,)))
     return Value(moved, where, {name: out.lanes.get(name, lanes.FINITE) for name in order if emitter.ragged[name]})
-
-
-def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
-    """The reductions that share the loop of `wanted`, shifts first."""
-    stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
-    known = home.memo
-    out: list[Node] = []
-    for node in emitter.problem.nodes:
-        if node.kind not in REDUCING or node in known or ("raw", node.id) in known or emitter.loops_in(node) != loops:
-            continue
-        if emitter.loop_of(node) is dim and emitter.stage(node, dim) == stage and emitter.home(node, home) is home:
-            out.append(node)
-    return sorted(out, key=lambda node: (node.kind != "shift", node.id))
-
-
-def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
-    """Emits the loop for a reduction and all that share it; afterwards `home` knows their values."""
-    members = _members(emitter, dim, home, wanted)
-    scope, close = emitter.open_loop(dim, home, bounded(emitter, dim, members, home))
-    carried: list[Carried] = []
-    after: list[tuple[Node, Value]] = []
-    alphas: dict[int, Value] = {}
-    shifts = [node for node in members if node.kind == "shift"]
-    for node in shifts:
-        init, inner, out = _accumulator(emitter, node, "level", "f32", -INFINITY, home, scope)
-        new = emitter.let(scope, "max", (inner, _highest(emitter, node, scope)), "f32", name="level", dims=inner.var.type.dims)
-        safe = _guarded(emitter, node, new, scope)
-        moved = emitter.let(scope, "sub", (inner, safe), "f32")
-        alphas[node.id] = emitter.let(scope, "exp2", (moved,), "f32", name="alpha")
-        carried.append(Carried(init.var, inner.var, new.var, out.var))
-        after.append((node, out))
-        scope.running[node.id] = safe
-    for node in members:
-        if node.kind != "shift":
-            entry, out = _accumulate(emitter, node, home, scope, shifts, alphas)
-            carried.append(entry)
-            after.append((node, out))
-    close(tuple(carried))
-    for node, out in after:
-        if node.kind == "shift":
-            home.memo["raw", node.id] = out
-        else:
-            home.memo[node] = emitter.cast(out, node.dtype)
-
-
-def _accumulator(
-    emitter: Emitter, node: Node, name: str, dtype: str, start: float, home: Scope, scope: Scope
-) -> tuple[Value, Value, Value]:
-    dims = emitter.tile_dims(emitter.names(node.axes))
-    integral = dtype in ("i32", "i64", "index")
-    value = (int(start) if abs(start) != INFINITY else _extreme(dtype, start)) if integral else start
-    init = emitter.constant(value, dtype, dims, name=name)
-    inner, out = Var(name, init.var.type), Var(name, init.var.type)
-    false = {entry: lanes.UNKNOWN for entry, _ in dims if emitter.ragged[entry]}
-    return init, Value(inner, scope, dict(false)), Value(out, home, dict(false))
-
-
-def _extreme(dtype: str, start: float) -> int:
-    bits = 31 if dtype == "i32" else 63
-    return 2**bits - 1 if start > 0 else -(2**bits)
-
-
-def _accumulate(
-    emitter: Emitter, node: Node, home: Scope, scope: Scope, shifts: Sequence[Node], alphas: dict[int, Value]
-) -> tuple[Carried, Value]:
-    """One accumulator of a loop: rescaled where a shift of the loop moved, then updated with this tile's part."""
-    kind, dtype = _kind(node), _accumulator_dtype(node)
-    init, inner, out = _accumulator(emitter, node, "acc" if node.kind == "contract" else kind, dtype, neutral_of(kind), home, scope)
-    dims = inner.var.type.dims
-    base = inner
-    degree = emitter.problem.degrees[node.op]
-    for shift in shifts:
-        power = degree.get(shift.op, 0) if shift in node.shifts else 0
-        if power > 0:
-            raise InfeasibleError("an accumulator grows as its shift does")
-        for _ in range(-power):
-            scaled = emitter.let(scope, "mul", (base, alphas[shift.id]), dtype, name=base.var.name, dims=dims)
-            if kind != "sum":
-                fresh = emitter.let(
-                    scope, "compare", (base, emitter.constant(neutral_of(kind), dtype)), "i1", ("eq",), name="fresh", dims=dims
-                )
-                scaled = emitter.let(scope, "select", (fresh, base, scaled), dtype, name=base.var.name, dims=dims)
-            base = scaled
-    sides = _dot_sides(emitter, node) if node.kind == "contract" else None
-    if sides is not None:
-        new = _dot(emitter, node, sides, base, scope)
-    else:
-        part = _tile_reduction(emitter, node, scope)
-        combine = {"sum": "add", "max": "max", "min": "min"}[kind]
-        new = emitter.let(scope, combine, (base, part), dtype, name=inner.var.name, dims=dims)
-    out.lanes = {
-        name: lanes.joined(lanes.reduced(kind, new.lanes.get(name, lanes.UNKNOWN)), init.lanes.get(name, lanes.UNKNOWN))
-        for name in out.lanes
-    }
-    return Carried(init.var, inner.var, new.var, out.var), out

@@ -29,12 +29,15 @@ class Dim:
 class Plan:
     """
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
+
+    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask.
     """
 
     dims: tuple[Dim, ...]
     raster: tuple[str, ...]
     num_warps: int = 4
     num_stages: int = 3
+    peeled: bool = False
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -50,7 +53,7 @@ class Plan:
 
     def __str__(self) -> str:
         parts = [f"{dim.name} {dim.role} {dim.tile}" for dim in self.dims]
-        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages"
+        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages{', peeled' if self.peeled else ''}"
 
 
 def power_of_two(value: int) -> int:

@@ -75,10 +75,14 @@ class Statements:
 
     def _is_ragged(self, dim: Dim) -> bool:
         axes = dim.axes
-        chunk = self.sizes.axes[axes[0]].chunk_of
+        chunk = self.chunk_of(axes[0])
         if chunk is not None and len(axes) == 1:
             return not self.rounds_chunk(axes[0]) or self.sizes.multiple((chunk[0],)) % dim.tile != 0
         return dim.tile > 1 and self.sizes.multiple(axes) % dim.tile != 0
+
+    def chunk_of(self, axis: str) -> tuple[str, str] | None:
+        """The (whole, outer) axes of an axis that is walked chunk by chunk."""
+        return self.sizes.axes[axis].chunk_of if axis in self.problem.walked else None
 
     def rounds_chunk(self, axis: str) -> bool:
         """Whether chunks of a split may be made a multiple of the tile: nothing but the reduction over them sees their size."""
@@ -179,9 +183,9 @@ class Statements:
 
     def size(self, axis: str) -> Value:
         """The scalar extent of an axis; of a chunk whose length is free, rounded up to its tile."""
-        declared = self.sizes.axes[axis]
-        if declared.chunk_of is not None and axis in self.dim_of and self.rounds_chunk(axis):
-            return self._chunk(axis, declared.chunk_of[0], declared.chunk_of[1])
+        chunk = self.chunk_of(axis)
+        if chunk is not None and self.rounds_chunk(axis):
+            return self._chunk(axis, *chunk)
         return self.expression(self.sizes.extents[axis])
 
     def _chunk(self, axis: str, whole: str, outer: str) -> Value:

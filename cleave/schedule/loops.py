@@ -1,0 +1,169 @@
+"""
+Emission of reductions over loops, which carry accumulators.
+
+When a reduction over a loop is demanded, every reduction of the kernel with the same loop, the same home and the same stage
+goes into that loop. A free shift becomes a running maximum there: when it moves from m to m', an accumulator of degree -k is
+multiplied by alpha^k with alpha = exp(m - m') just before its update (online normalisation: Milakov & Gimelshein, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from . import lanes
+from .bounds import Segment, segments
+from .emit import Emitter
+from .lanes import Lane
+from .nodes import REDUCING, Node
+from .program import Carried, Var
+from .reductions import accumulator_dtype, dot, dot_sides, guarded, highest, kind_of, neutral_of, tile_reduction
+from .roles import Dim
+from .statements import INFINITY, InfeasibleError, Scope, Value
+
+
+class KernelEmitter(Emitter):
+    """An emitter with its reductions."""
+
+    def reduction(self, node: Node, home: Scope) -> Value:
+        dim = self.loop_of(node)
+        if dim is None:
+            return self.cast(tile_reduction(self, node, home), node.dtype)
+        _run_loop(self, dim, home, node)
+        return home.memo[node]
+
+    def level(self, shift: Node, scope: Scope) -> Value:
+        home = self.home(shift, scope)
+        for candidate in scope.chain():
+            found = candidate.running.get(shift.id) or candidate.memo.get(("level", shift.id))
+            if found is not None:
+                return found
+            if candidate is home:
+                break
+        raw = self.raw_level(shift, scope)
+        out = guarded(self, shift, raw, raw.scope)
+        raw.scope.memo["level", shift.id] = out
+        return out
+
+    def raw_level(self, shift: Node, scope: Scope) -> Value:
+        key = ("raw", shift.id)
+        home = self.home(shift, scope)
+        if key in home.memo:
+            return home.memo[key]
+        dim = self.loop_of(shift)
+        if dim is None:
+            home.memo[key] = highest(self, shift, home)
+        else:
+            _run_loop(self, dim, home, shift)
+        return home.memo[key]
+
+
+def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
+    """The reductions that share the loop of `wanted`, shifts first."""
+    stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
+    known = home.memo
+    out: list[Node] = []
+    for node in emitter.problem.nodes:
+        if node.kind not in REDUCING or node in known or ("raw", node.id) in known or emitter.loops_in(node) != loops:
+            continue
+        if emitter.loop_of(node) is dim and emitter.stage(node, dim) == stage and emitter.home(node, home) is home:
+            out.append(node)
+    return sorted(out, key=lambda node: (node.kind != "shift", node.id))
+
+
+def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
+    """Emits the loops for a reduction and all that share them; afterwards `home` knows their values."""
+    members = _members(emitter, dim, home, wanted)
+    state = {node.id: _start(emitter, node) for node in members}
+    for segment in segments(emitter, dim, members, home):
+        state = _run_segment(emitter, dim, home, members, segment, state)
+    for node in members:
+        out = state[node.id]
+        if node.kind == "shift":
+            home.memo["raw", node.id] = out
+        else:
+            home.memo[node] = emitter.cast(out, node.dtype)
+
+
+def _start(emitter: Emitter, node: Node) -> Value:
+    """What an accumulator starts from."""
+    dims = emitter.tile_dims(emitter.names(node.axes))
+    if node.kind == "shift":
+        return emitter.constant(-INFINITY, "f32", dims, name="level")
+    dtype = accumulator_dtype(node)
+    start = neutral_of(kind_of(node))
+    value = start
+    if dtype in ("i32", "i64", "index"):
+        value = int(start) if abs(start) != INFINITY else _extreme(dtype, start)
+    return emitter.constant(value, dtype, dims, name="acc" if node.kind == "contract" else kind_of(node))
+
+
+def _extreme(dtype: str, start: float) -> int:
+    bits = 31 if dtype == "i32" else 63
+    return 2**bits - 1 if start > 0 else -(2**bits)
+
+
+def _run_segment(
+    emitter: Emitter, dim: Dim, home: Scope, members: Sequence[Node], segment: Segment, state: Mapping[int, Value]
+) -> dict[int, Value]:
+    """One loop over part of a dimension, from the accumulators before it to those after it."""
+    scope, close = emitter.open_loop(dim, home, (segment.start, segment.stop))
+    inner = {node.id: _inside(emitter, state[node.id], scope) for node in members}
+    new: dict[int, Value] = {}
+    alphas: dict[int, Value] = {}
+    with emitter.assuming(segment.true, dim if segment.whole else None):
+        shifts = [node for node in members if node.kind == "shift"]
+        for node in shifts:
+            old = inner[node.id]
+            top = emitter.let(scope, "max", (old, highest(emitter, node, scope)), "f32", name="level", dims=old.var.type.dims)
+            safe = guarded(emitter, node, top, scope)
+            moved = emitter.let(scope, "sub", (old, safe), "f32")
+            alphas[node.id] = emitter.let(scope, "exp2", (moved,), "f32", name="alpha")
+            new[node.id] = top
+            scope.running[node.id] = safe
+        for node in members:
+            if node.kind != "shift":
+                new[node.id] = _update(emitter, node, inner[node.id], scope, shifts, alphas)
+    out: dict[int, Value] = {}
+    carried: list[Carried] = []
+    for node in members:
+        before = state[node.id]
+        after = Var(before.var.name, before.var.type)
+        carried.append(Carried(before.var, inner[node.id].var, new[node.id].var, after))
+        false: dict[str, Lane] = {}
+        for name, _ in after.type.dims:
+            if emitter.ragged[name]:
+                part = lanes.reduced(kind_of(node), new[node.id].lanes.get(name, lanes.UNKNOWN))
+                false[name] = lanes.joined(part, before.lanes.get(name, lanes.UNKNOWN))
+        out[node.id] = Value(after, home, false)
+    close(carried)
+    return out
+
+
+def _inside(emitter: Emitter, state: Value, scope: Scope) -> Value:
+    false: dict[str, Lane] = {name: lanes.UNKNOWN for name, _ in state.var.type.dims if emitter.ragged[name]}
+    return Value(Var(state.var.name, state.var.type), scope, false)
+
+
+def _update(emitter: Emitter, node: Node, inner: Value, scope: Scope, shifts: Sequence[Node], alphas: Mapping[int, Value]) -> Value:
+    """An accumulator rescaled where a shift of the loop moved, then updated with this tile's part."""
+    kind, dtype = kind_of(node), accumulator_dtype(node)
+    dims = inner.var.type.dims
+    base = inner
+    degree = emitter.problem.degrees[node.op]
+    for shift in shifts:
+        power = degree.get(shift.op, 0) if shift in node.shifts else 0
+        if power > 0:
+            raise InfeasibleError("an accumulator grows as its shift does")
+        for _ in range(-power):
+            scaled = emitter.let(scope, "mul", (base, alphas[shift.id]), dtype, name=base.var.name, dims=dims)
+            if kind != "sum":
+                start = emitter.constant(neutral_of(kind), dtype)
+                fresh = emitter.let(scope, "compare", (base, start), "i1", ("eq",), name="fresh", dims=dims)
+                scaled = emitter.let(scope, "select", (fresh, base, scaled), dtype, name=base.var.name, dims=dims)
+            base = scaled
+    sides = dot_sides(emitter, node) if node.kind == "contract" else None
+    if sides is not None:
+        return dot(emitter, node, sides, base, scope)
+    part = tile_reduction(emitter, node, scope)
+    combine = {"sum": "add", "max": "max", "min": "min"}[kind]
+    return emitter.let(scope, combine, (base, part), dtype, name=inner.var.name, dims=dims)

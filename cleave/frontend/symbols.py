@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sympy
 
 from ..errors import CleaveError
-from ..extents import Extent
+from ..extents import extent
 from ..graph import Symbol
 from .bindings import Condition, Relation, SymbolRead
 from .sizes import Size, converted, quotient, simplified, to_extent
-from .tracing import dim_name
+from .tracing import dim_name, is_user_file
 from .translation import ReadTensor, Translation
 
 
-def _dynamic_dims(state: Translation) -> Iterable[tuple[int, int, Any, Size, int]]:
-    """Each declared dynamic dimension: flat position, dimension, declaration, size in tracing, size in the example."""
-    for key, tensor in state.tensors.items():
-        if tensor.source.kind == "argument" and key:
-            leaf = state.traced.leaves[int(tensor.source.key)]
-            for dim, declared in leaf.dynamic.items():
-                yield int(tensor.source.key), dim, declared, tensor.shape[dim], leaf.value.shape[dim]
+def _dynamic_dims(state: Translation) -> Iterable[tuple[int, int, Any, Size]]:
+    """Each declared dynamic dimension: flat position, dimension, declaration, size in tracing."""
+    for tensor in state.tensors.values():
+        if tensor.source.kind == "argument":
+            position = int(tensor.source.key)
+            for dim, declared in state.traced.leaves[position].dynamic.items():
+                yield position, dim, declared, tensor.shape[dim]
 
 
 def symbol_names(state: Translation) -> dict[str, str]:
     """The program's names for symbols, by their name in tracing. Raises: CleaveError for a dynamic size that the program fixes."""
     names: dict[str, str] = {}
-    for position, dim, declared, size, _ in _dynamic_dims(state):
+    for position, dim, declared, size in _dynamic_dims(state):
         if isinstance(size, int):
             if getattr(getattr(declared, "type", None), "name", "") == "AUTO":
                 continue
@@ -45,20 +45,18 @@ def symbol_names(state: Translation) -> dict[str, str]:
 
 
 def symbol_facts(state: Translation) -> dict[str, Symbol]:
-    """What is known of each symbol: the example's size, and bounds."""
-    ranges = {str(symbol): bounds for symbol, bounds in state.traced.program.range_constraints.items()}
+    """What is known of each symbol: the example's size, and whether it is declared to be positive."""
+    positive = {str(size) for _, _, declared, size in _dynamic_dims(state) if _bounds(declared)[0] > 0}
     out: dict[str, Symbol] = {}
     for tensor in state.tensors.values():
         for at, size in enumerate(tensor.shape):
             if isinstance(size, int):
                 continue
             for symbol in sorted(size.free_symbols, key=str):
-                bounds = ranges.get(str(symbol))
-                positive = bounds is not None and bool(bounds.lower >= 1)
                 hint = _hint(state, tensor, at, size, symbol)
                 before = out.get(str(symbol))
                 hints = before.hints if before is not None and before.hints else (() if hint is None else (hint,))
-                out[str(symbol)] = Symbol(str(symbol), hints, 1, positive)
+                out[str(symbol)] = Symbol(str(symbol), hints, 1, str(symbol) in positive)
     return out
 
 
@@ -92,47 +90,63 @@ def symbol_reads(state: Translation, names: Mapping[str, str]) -> Iterable[Symbo
                 yield SymbolRead(names[str(symbol)], int(tensor.source.key), at, *linear)
 
 
+def _bounds(declared: Any) -> tuple[int, int | None]:
+    """The bounds that a declaration gives a size, None for no upper one."""
+    low, high = getattr(declared, "min", None), getattr(declared, "max", None)
+    return (low if isinstance(low, int) else 0), (high if isinstance(high, int) else None)
+
+
 def conditions(state: Translation, names: Mapping[str, str]) -> Iterable[Condition]:
     """
-    What tracing assumed beyond the sizes of arguments: bounds of symbols, and relations that the user's own branches asked for.
+    What a call must satisfy beyond the sizes of arguments: declared bounds, and relations that tracing assumed.
+
+    Equalities are left out, since tracing replaces one side by the other, and so is a size that must not be 1, which is how
+    torch tells broadcasting apart: here, dimensions of equal symbols are one axis at any size. A relation from a branch in the
+    user's code always counts. Raises: CleaveError for such a branch that is no comparison of sizes.
     """
-    known = {
-        str(symbol)
-        for tensor in state.tensors.values()
-        for size in tensor.shape
-        if not isinstance(size, int)
-        for symbol in size.free_symbols
-    }
-    for symbol, bounds in state.traced.program.range_constraints.items():
-        if str(symbol) not in known:
-            continue
-        name = Extent(names[str(symbol)])
-        if bounds.lower.is_Integer and bounds.lower > 0:
-            yield Condition(name, ">=", Extent(str(int(bounds.lower))))
-        if bounds.upper.is_Integer and bounds.upper < 2**40:
-            yield Condition(name, "<=", Extent(str(int(bounds.upper))))
-    environment: Any = next((_environment(node) for node in state.traced.program.graph.nodes if _environment(node) is not None), None)
-    relations: Mapping[Any, Relation] = {
-        sympy.StrictLessThan: "<",
-        sympy.LessThan: "<=",
-        sympy.StrictGreaterThan: ">",
-        sympy.GreaterThan: ">=",
-        sympy.Ne: "!=",
-    }
-    guards: Sequence[Any] = () if environment is None else environment.guards
-    for guard in guards:
-        assert environment is not None
-        expr: Any = environment.simplify(guard.expr)
-        relation: Relation | None = next((text for kind, text in relations.items() if isinstance(expr, kind)), None)
-        if relation is None or not {str(symbol) for symbol in expr.free_symbols} <= known or (relation == "!=" and expr.args[1] in (0, 1)):
-            continue
-        try:
-            left, right = (to_extent(converted(side), names) for side in expr.args)
-        except ValueError:
-            continue
-        yield Condition(left, relation, right)
+    for _, _, declared, size in _dynamic_dims(state):
+        low, high = _bounds(declared)
+        if low > 0:
+            yield Condition(to_extent(size, names), ">=", extent(low))
+        if high is not None:
+            yield Condition(to_extent(size, names), "<=", extent(high))
+    for guard, expr in _guards(state):
+        location: Any = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+        user = location is not None and is_user_file(str(location.filename))
+        found = _relation(state, expr, names)
+        if found is not None and (user or found.relation != "!="):
+            yield found
+        elif found is None and user and expr != sympy.true:
+            place = f"{location.filename}:{location.lineno}"
+            raise CleaveError(place, f"branches on sizes by {expr}", "branch on a comparison of two sizes")
 
 
-def _environment(node: Any) -> Any:
-    mode = getattr(node.meta.get("val"), "fake_mode", None)
-    return getattr(mode, "shape_env", None)
+def _guards(state: Translation) -> Iterable[tuple[Any, Any]]:
+    """What tracing assumed of sizes, each with its expression after all that is known to be equal."""
+    for node in state.traced.program.graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        environment: Any = getattr(mode, "shape_env", None)
+        if environment is not None:
+            return [(guard, environment.simplify(guard.expr)) for guard in environment.guards]
+    return []
+
+
+_RELATIONS: tuple[tuple[Any, Relation], ...] = (
+    (sympy.StrictLessThan, "<"),
+    (sympy.LessThan, "<="),
+    (sympy.StrictGreaterThan, ">"),
+    (sympy.GreaterThan, ">="),
+    (sympy.Ne, "!="),
+)
+
+
+def _relation(state: Translation, expr: Any, names: Mapping[str, str]) -> Condition | None:
+    relation: Relation | None = next((text for kind, text in _RELATIONS if isinstance(expr, kind)), None)
+    if relation is None:
+        return None
+    try:
+        left, right = (to_extent(state.canonical(converted(side)), names) for side in expr.args)
+    except ValueError:
+        return None
+    known = {name for entry in state.tensors.values() for size in entry.shape for name in to_extent(size, names).symbols}
+    return Condition(left, relation, right) if {*left.symbols, *right.symbols} <= known else None

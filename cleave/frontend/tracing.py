@@ -197,13 +197,14 @@ class _Places(TorchFunctionMode):
 
 def _user_line(frame: FrameType | None) -> str:
     while frame is not None:
-        if _is_user(frame.f_code.co_filename):
+        if is_user_file(frame.f_code.co_filename):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 
 
-def _is_user(filename: str) -> bool:
+def is_user_file(filename: str) -> bool:
+    """Whether a file is the user's: not torch's, nor of this package."""
     return not filename.startswith(_LIBRARIES) and not filename.endswith(os.sep + "contextlib.py")
 
 
@@ -373,7 +374,7 @@ def _definition(function: Any) -> str:
 def _located(error: Exception, tensors: Sequence[str], place: str) -> CleaveError:
     """An error of tracing in one line, at the innermost line of the user's code, else at `place`."""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if _is_user(frame.f_code.co_filename):
+        if is_user_file(frame.f_code.co_filename):
             place = f"{frame.f_code.co_filename}:{line}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = lines[0] if lines else type(error).__name__

@@ -65,6 +65,10 @@ class Translation:
             size = from_torch(found)
         except ValueError as error:
             self.cx.fail(str(error), "compute sizes by + - * // % only")
+        return self.canonical(size)
+
+    def canonical(self, size: Size) -> Size:
+        """The size with each symbol replaced by the one that stands for it."""
         return size if isinstance(size, int) or not self._equal else simplified(size.subs(self._equal, simultaneous=True))
 
 

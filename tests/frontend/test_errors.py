@@ -139,8 +139,22 @@ def test_calls_are_checked() -> None:
 
 def test_a_branch_on_a_size_becomes_a_condition() -> None:
     captured = agrees(lambda x: x * 2 if x.shape[0] > 2 else x * 3, (X,), ({0: "n"},), calls=[(torch.randn(7, 4),)])
-    with pytest.raises(CleaveError, match="traced for n >= 3, which does not hold"):
+    with pytest.raises(CleaveError, match="traced for n > 2, which does not hold"):
         evaluated(captured, (torch.randn(2, 4),))
+
+
+def test_a_branch_on_a_size_of_one_becomes_a_condition() -> None:
+    captured = agrees(lambda x: x * 2 if x.shape[0] != 1 else x * 3, (X,), ({0: "n"},), calls=[(torch.randn(7, 4),)])
+    with pytest.raises(CleaveError, match="traced for n != 1, which does not hold"):
+        evaluated(captured, (torch.randn(1, 4),))
+
+
+def test_declared_bounds_are_conditions() -> None:
+    captured = agrees(lambda x: x * 2, (X,), ({0: Dim("n", min=2, max=9)},))
+    assert [symbol.positive for symbol in captured.graph.symbols] == [True]
+    for size, message in ((1, "n >= 2"), (10, "n <= 9")):
+        with pytest.raises(CleaveError, match=f"traced for {message}, which does not hold"):
+            evaluated(captured, (torch.randn(size, 4),))
 
 
 def test_slices_end_where_a_dynamic_dimension_does() -> None:

@@ -4,6 +4,9 @@
 The options are those of `xdsl-opt`, with MLIR's `--pass-pipeline` and `--list-passes`. Mistakes in a program are one line
 `file:line:col: error: op: ...` on standard error, under `--verify-diagnostics` on standard output. Output is written only
 when all of it is known. Exit codes: 0 fine, 1 a mistake in a program, 2 a mistake in the command line.
+
+`--verify-equivalent other.mlir` prints no IR but whether the graphs that the passes leave compute what those of the other file
+compute. Exit codes: 0 they do, 1 they do not, and a small counterexample is printed, 2 undecided, or not to be compared.
 """
 
 from __future__ import annotations
@@ -64,6 +67,11 @@ class CleaveOpt(xDSLOptMain):
         super().register_all_arguments(arg_parser)
         arg_parser.prog = "cleave-opt"
         arg_parser.add_argument("--pass-pipeline", default="", help="passes in MLIR's form, builtin.module(a{x=4 y=f},b)")
+        arg_parser.add_argument(
+            "--verify-equivalent",
+            metavar="FILE",
+            help="say whether the graphs after the passes compute what those of FILE do: exit code 0 yes, 1 no, 2 undecided",
+        )
         arg_parser.add_argument("--list-passes", default=False, action="store_true", help="print each pass with its options and exit")
 
     def setup_pipeline(self) -> None:
@@ -77,6 +85,8 @@ class CleaveOpt(xDSLOptMain):
         if self.args.list_passes:
             print(self.list_passes())
             return 0
+        if self.args.verify_equivalent is not None:
+            return self.compared(Path(self.args.verify_equivalent))
         self.target()
         out: list[str] = []
         failed = False
@@ -115,8 +125,34 @@ class CleaveOpt(xDSLOptMain):
             line += chunk.count(b"\n")
         return chunks
 
+    def compared(self, other: Path) -> int:
+        """Prints whether the module computes what another file does; returns the exit code. Raises: OSError, PipelineError."""
+        from cleave.bridge.comparison import compared
+
+        if self.args.split_input_file:
+            raise PipelineError("--verify-equivalent and --split-input-file exclude each other")
+        try:
+            ((source, first_line),) = self.chunks()
+            module = self.transformed(source, first_line)
+            theirs = parse_module(self.ctx, other.read_bytes(), str(other), implicit_module=not self.args.no_implicit_module)
+            verify(theirs)
+            found = compared(module, theirs)
+        except CleaveError as error:
+            print(error, file=sys.stderr)
+            return 2
+        print("\n".join(found.lines))
+        return {True: 0, False: 1, None: 2}[found.equivalent]
+
     def processed(self, source: bytes, first_line: int) -> str:
         """One chunk, through the passes to text. Raises: CleaveError."""
+        module = self.transformed(source, first_line)
+        output = io.StringIO()
+        target = self.target()
+        _guarded(self.args.target, module, lambda: target.emit(self.ctx, module, output))
+        return output.getvalue()
+
+    def transformed(self, source: bytes, first_line: int) -> ModuleOp:
+        """One chunk, through the passes. Raises: CleaveError."""
         module = self.parsed(source, first_line)
         if not self.args.disable_verify:
             verify(module)
@@ -134,10 +170,7 @@ class CleaveOpt(xDSLOptMain):
                 print(f"IR after {entry.name}:", file=sys.stderr)
                 Printer(stream=cast("IO[str]", sys.stderr)).print_op(module)
                 print("\n", file=sys.stderr)
-        output = io.StringIO()
-        target = self.target()
-        _guarded(self.args.target, module, lambda: target.emit(self.ctx, module, output))
-        return output.getvalue()
+        return module
 
     def parsed(self, source: bytes, first_line: int) -> ModuleOp:
         """One chunk as a module, by the frontend asked for or the located parser. Raises: CleaveError."""

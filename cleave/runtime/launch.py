@@ -2,14 +2,15 @@
 Running a plan on torch tensors: sizes from shapes, strides from layouts, workspaces, launches and library calls.
 
 `Bound` fixes shapes, strides, dtypes and device once: outputs, workspaces and every integer argument are then known, and a
-call only passes addresses. The kernels are those of a generated file, compiled or under Triton's interpreter.
+call only passes addresses. `Kernels` makes a launch of a call: here with the kernels of a generated file through Triton, as its
+interpreter and AMD GPUs need; `cleave.runtime.cuda` has the way for machine code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
@@ -29,6 +30,50 @@ TORCH_DTYPES: Mapping[str, torch.dtype] = {
     "i64": torch.int64,
     "index": torch.int64,
 }
+
+Step: TypeAlias = Callable[[Sequence[torch.Tensor]], None]
+"""A launch or library call, on the tensors of all buffers: inputs, outputs, workspaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch with its sizes known: how many programs, the place of each buffer among those of the plan, and the scalars."""
+
+    call: Call
+    programs: int
+    slots: tuple[int, ...]
+    scalars: tuple[int, ...]
+
+
+class Kernels(Protocol):
+    """A way to run kernels."""
+
+    def step(self, launch: Launch) -> Step:
+        """What runs a launch."""
+        ...
+
+
+class TritonKernels:
+    """The kernels of a generated file, called through Triton; `names` gives the file's name of each kernel of the plan."""
+
+    def __init__(self, source: str, names: Mapping[str, str]) -> None:
+        module = load_module(source)
+        self.functions: Mapping[str, Any] = {name: getattr(module, own) for name, own in names.items()}
+
+    def step(self, launch: Launch) -> Step:
+        """A call through Triton."""
+        function = self.functions[launch.call.kernel][(launch.programs,)]
+        options = {"num_warps": launch.call.num_warps, "num_stages": launch.call.num_stages}
+
+        def run(tensors: Sequence[torch.Tensor]) -> None:
+            function(*(_bytes(tensors[slot]) for slot in launch.slots), *launch.scalars, **options)
+
+        return run
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Booleans as the bytes they lie in memory as."""
+    return tensor.view(torch.int8) if tensor.dtype == torch.bool else tensor
 
 
 def fitting(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[str, int]) -> torch.Tensor:
@@ -57,34 +102,38 @@ def _fits(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[str,
     return True
 
 
-@dataclass(slots=True)
-class _Place:
-    """A buffer at run time: which layout it has and its strides by axis."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A buffer at run time: which layout it has, its shape, and its strides by axis. `zeroed` as in `Allocate`."""
 
     buffer: Buffer
     layout: str
     shape: tuple[int, ...]
-    strides: dict[str, int]
+    strides: Mapping[str, int]
+    zeroed: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    kernel: Any
-    grid: tuple[int]
-    buffers: tuple[str, ...]
-    scalars: tuple[int, ...]
-    options: Mapping[str, int]
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the elements."""
+        return TORCH_DTYPES[self.buffer.dtype]
 
 
 class Bound:
     """
     A plan for tensors of given shapes, strides and device. `copies` counts the inputs that calls had to copy.
 
+    `places` are all buffers: inputs, outputs, workspaces. `shapes` are those of the results, where they should have other
+    dimensions than their layouts.
     Raises on creation: CleaveError for inputs that do not fit the plan, and for sizes beyond 32 bits.
     """
 
     def __init__(
-        self, plan: Plan, kernels: Mapping[str, Any], inputs: Sequence[torch.Tensor], symbols: Mapping[str, int] | None = None
+        self,
+        plan: Plan,
+        kernels: Kernels,
+        inputs: Sequence[torch.Tensor],
+        symbols: Mapping[str, int] | None = None,
+        shapes: Sequence[Sequence[int]] | None = None,
     ) -> None:
         self.plan = plan
         self.copies = 0
@@ -93,39 +142,60 @@ class Bound:
             if size >= 2**31:
                 raise CleaveError(None, f"axis '{axis}' has {size} elements", "fewer than 2^31 are supported")
         self.device = inputs[0].device if inputs else torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.places: dict[str, _Place] = {}
+        self.places: list[Place] = []
+        self._slots: dict[str, int] = {}
         count = len(plan.inputs)
+        self.fits: list[bool] = []
         for buffer, layout, tensor in zip(plan.inputs, plan.layouts, inputs, strict=False):
             fit = fitting(tensor, buffer, layout, self.sizes)
-            self.places[buffer.name] = _Place(buffer, layout, tuple(fit.shape), axis_strides(layout, self.sizes, fit.stride()))
+            self.fits.append(fit is tensor)
+            self._place(buffer, layout, tuple(fit.shape), fit.stride())
         for buffer, layout in zip(plan.outputs, plan.layouts[count:], strict=True):
             self._own(buffer, layout)
-        self.steps: list[_Launch | Callable[[Mapping[str, torch.Tensor]], None]] = []
-        for step in plan.steps:
+        own = [place.shape for place in self.outputs]
+        self.shapes = [tuple(shape) for shape in shapes] if shapes is not None else own
+        self.steps: list[Step] = []
+        self._build(kernels)
+
+    @property
+    def outputs(self) -> list[Place]:
+        """The buffers of the results."""
+        count = len(self.plan.inputs)
+        return self.places[count : count + len(self.plan.outputs)]
+
+    @property
+    def workspaces(self) -> list[Place]:
+        """The buffers between kernels."""
+        return self.places[len(self.plan.inputs) + len(self.plan.outputs) :]
+
+    def _place(self, buffer: Buffer, layout: str, shape: tuple[int, ...], strides: Sequence[int], zeroed: bool = False) -> None:
+        self._slots[buffer.name] = len(self.places)
+        self.places.append(Place(buffer, layout, shape, axis_strides(layout, self.sizes, strides), zeroed))
+
+    def _own(self, buffer: Buffer, layout: str, zeroed: bool = False) -> None:
+        shape = memory_shape(layout, self.sizes)
+        self._place(buffer, layout, shape, contiguous_strides(shape), zeroed)
+
+    def _build(self, kernels: Kernels) -> None:
+        for step in self.plan.steps:
             match step:
-                case Allocate(buffer=buffer):
-                    self._own(buffer, " ".join(buffer.axes))
+                case Allocate(buffer=buffer, zeroed=zeroed):
+                    self._own(buffer, " ".join(buffer.axes), zeroed)
                 case Call():
-                    self._launch(step, kernels)
+                    total = programs(step, self.sizes)
+                    if total >= 2**31:
+                        raise CleaveError(None, f"kernel {step.kernel} has {total} programs", "fewer than 2^31 are supported")
+                    if total:
+                        self.steps.append(kernels.step(self._launch(step, total)))
                 case LibraryCall():
                     self.steps.append(self._library(step))
 
-    def _own(self, buffer: Buffer, layout: str) -> None:
-        shape = memory_shape(layout, self.sizes)
-        self.places[buffer.name] = _Place(buffer, layout, shape, axis_strides(layout, self.sizes, contiguous_strides(shape)))
+    def _launch(self, step: Call, total: int) -> Launch:
+        slots = tuple(self._slots[name] for name in step.buffers)
+        strides = [self.places[slot].strides for slot in slots]
+        return Launch(step, total, slots, tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars))
 
-    def _launch(self, step: Call, kernels: Mapping[str, Any]) -> None:
-        total = programs(step, self.sizes)
-        if not total:
-            return
-        if total >= 2**31:
-            raise CleaveError(None, f"kernel {step.kernel} has {total} programs", "fewer than 2^31 are supported")
-        strides = [self.places[name].strides for name in step.buffers]
-        scalars = tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars)
-        options = {"num_warps": step.num_warps, "num_stages": step.num_stages}
-        self.steps.append(_Launch(kernels[step.kernel], (total,), step.buffers, scalars, options))
-
-    def _library(self, step: LibraryCall) -> Callable[[Mapping[str, torch.Tensor]], None]:
+    def _library(self, step: LibraryCall) -> Step:
         letters: dict[str, str] = {}
         terms: list[str] = []
         for name in (*step.args, step.out):
@@ -135,45 +205,51 @@ class Bound:
             terms.append("".join(letters[axis] for axis in axes))
         equation = f"{','.join(terms[:-1])}->{terms[-1]}"
 
-        def run(tensors: Mapping[str, torch.Tensor]) -> None:
-            out = self._by_axes(step.out, tensors[step.out])
-            operands = [self._by_axes(name, tensors[name]).to(out.dtype) for name in step.args]
+        def run(tensors: Sequence[torch.Tensor]) -> None:
+            out = self._by_axes(step.out, tensors)
+            operands = [self._by_axes(name, tensors).to(out.dtype) for name in step.args]
             out.copy_(torch.einsum(equation, *operands))
 
         return run
 
     def _axes(self, name: str) -> list[str]:
-        return list(layout_axes(self.places[name].layout))
+        return list(layout_axes(self.places[self._slots[name]].layout))
 
-    def _by_axes(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.view([self.sizes[axis] for axis in self._axes(name)])
+    def _by_axes(self, name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        return tensors[self._slots[name]].view([self.sizes[axis] for axis in self._axes(name)])
+
+    def fitted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The inputs, copied where they are not what the kernels were made for. Raises: CleaveError as `fitting`."""
+        held: list[torch.Tensor] = []
+        for place, tensor in zip(self.places, inputs, strict=False):
+            fit = fitting(tensor, place.buffer, place.layout, self.sizes)
+            self.copies += fit is not tensor
+            held.append(fit)
+        return held
+
+    def results(self) -> list[torch.Tensor]:
+        """Memory for the results."""
+        return [torch.empty(shape, dtype=place.dtype, device=self.device) for place, shape in zip(self.outputs, self.shapes, strict=True)]
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Runs the plan on tensors like those it was bound to; the results are new tensors."""
-        tensors: dict[str, torch.Tensor] = {}
-        for buffer, layout, tensor in zip(self.plan.inputs, self.plan.layouts, inputs, strict=False):
-            fit = tensors[buffer.name] = fitting(tensor, buffer, layout, self.sizes)
-            self.copies += fit is not tensor
-        for name, place in self.places.items():
-            if name not in tensors:
-                tensors[name] = torch.empty(place.shape, dtype=TORCH_DTYPES[place.buffer.dtype], device=self.device)
+        results = self.results()
+        self.run(self.fitted(inputs), results)
+        return tuple(results)
+
+    def run(self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+        """Runs the plan on inputs that fit, into memory for the results, which must be contiguous."""
+        workspaces = [
+            (torch.zeros if place.zeroed else torch.empty)(place.shape, dtype=place.dtype, device=self.device) for place in self.workspaces
+        ]
+        shaped = [result.view(place.shape) for result, place in zip(results, self.outputs, strict=True)]
+        tensors = (*inputs, *shaped, *workspaces)
         for step in self.steps:
-            if isinstance(step, _Launch):
-                addresses = [_bytes(tensors[name]) for name in step.buffers]
-                step.kernel[step.grid](*addresses, *step.scalars, **step.options)
-            else:
-                step(tensors)
-        return tuple(tensors[buffer.name] for buffer in self.plan.outputs)
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Booleans as the bytes they lie in memory as."""
-    return tensor.view(torch.int8) if tensor.dtype == torch.bool else tensor
+            step(tensors)
 
 
 def bind(
     plan: Plan, source: str, kernels: Mapping[str, str], inputs: Sequence[torch.Tensor], symbols: Mapping[str, int] | None = None
 ) -> Bound:
     """A plan with the kernels of a generated file; `kernels` gives the file's name of each kernel of the plan."""
-    module = load_module(source)
-    return Bound(plan, {name: getattr(module, own) for name, own in kernels.items()}, inputs, symbols)
+    return Bound(plan, TritonKernels(source, kernels), inputs, symbols)

@@ -5,6 +5,7 @@ What differs between the versions of Triton and torch that Cleave works with (Tr
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -38,6 +39,14 @@ def gpu_target(name: str) -> Any:
     if name.startswith("gfx"):
         return GPUTarget("hip", name, 64)
     raise ValueError(f"'{name}' is not an architecture; use sm_80, sm_90, sm_100 or gfx942")
+
+
+@lru_cache(maxsize=1)
+def raw_stream() -> Callable[[int], int]:
+    """A function from the number of a device to the handle of its current CUDA stream, without the object torch makes for it."""
+    import torch
+
+    return torch._C._cuda_getCurrentRawStream  # pyright: ignore[reportPrivateUsage]
 
 
 def quiet() -> None:

@@ -1,0 +1,129 @@
+"""
+Running a plan on an NVIDIA GPU with compiled kernels, launched through the driver.
+
+A run allocates nothing but its results, may be captured in a CUDA graph, and may be made from any thread on any stream.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from cleave.runtime.binary import Binary
+from cleave.runtime.driver import Launcher, function
+from cleave.runtime.launch import Bound, Launch, Place, Step
+from cleave.runtime.plan import Plan
+from cleave.runtime.versions import raw_stream
+from cleave.runtime.workspaces import Workspaces
+from cleave.schedule.program import Buffer
+
+SCRATCH_ALIGNMENT = 128
+
+
+class CudaKernels:
+    """Compiled kernels by name, on one device. `launchers` are those made, with the buffers whose addresses they take."""
+
+    def __init__(self, binaries: Mapping[str, Binary], device: int) -> None:
+        self.binaries = binaries
+        self.device = device
+        self.raw_stream = raw_stream()
+        self.launchers: list[tuple[Launcher, tuple[int, ...]]] = []
+        self.scratch: list[int] = []
+
+    def step(self, launch: Launch) -> Step:
+        """A launch through the driver, on the current stream."""
+        binary = self.binaries[launch.call.kernel]
+        launcher = Launcher(function(binary, self.device), launch.programs, len(launch.slots), launch.scalars, self.device)
+        place = len(self.launchers)
+        self.launchers.append((launcher, launch.slots))
+        self.scratch.append(binary.scratch * launch.programs)
+
+        def run(tensors: Sequence[torch.Tensor]) -> None:
+            self.launch(place, [tensor.data_ptr() for tensor in tensors], self.raw_stream(self.device))
+
+        return run
+
+    def launch(self, place: int, addresses: Sequence[int], stream: int) -> None:
+        """Launches the kernel made at a place with the addresses of all buffers."""
+        launcher, slots = self.launchers[place]
+        values = launcher.values
+        for argument, slot in enumerate(slots):
+            values[argument] = addresses[slot]
+        launcher.launch(stream)
+
+
+class CudaBound(Bound):
+    """
+    A plan with compiled kernels for tensors of given shapes, strides and device; see `Bound`.
+
+    `direct` says that there are only kernels, so that `run_at` may be used.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        binaries: Mapping[str, Binary],
+        inputs: Sequence[torch.Tensor],
+        symbols: Mapping[str, int] | None = None,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        self.index = inputs[0].device.index if inputs else torch.cuda.current_device()
+        self._raw_stream = raw_stream()
+        self._kernels = CudaKernels(binaries, self.index)
+        super().__init__(plan, self._kernels, inputs, symbols, shapes)
+        self.device = torch.device("cuda", self.index)
+        self.direct = len(self.steps) == len(self._kernels.launchers)
+        scratch = [_scratch(number, size) for number, size in enumerate(self._kernels.scratch) if size]
+        self._scratch = [number for number, size in enumerate(self._kernels.scratch) if size]
+        places = [*self.workspaces, *scratch]
+        self._workspaces = Workspaces(places, self.device) if places else None
+        self._specs = [(shape, place.dtype) for place, shape in zip(self.outputs, self.shapes, strict=True)]
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+        """Runs the plan on inputs that fit, into memory for the results, which must be contiguous."""
+        with torch.cuda.device(self.index), self._lock:
+            shaped = [result.view(place.shape) for result, place in zip(results, self.outputs, strict=True)]
+            workspaces = self._workspaces.of(self._raw_stream(self.index)) if self._workspaces is not None else ()
+            self._point_scratch(workspaces)
+            tensors = (*inputs, *shaped, *workspaces)
+            for step in self.steps:
+                step(tensors)
+
+    def run_at(self, addresses: list[int]) -> list[torch.Tensor]:
+        """
+        Runs the plan on the inputs at these addresses, which must fit, on the current stream of the device, which must be current.
+
+        The list is extended. Only where `direct`.
+        """
+        results = [torch.empty(shape, dtype=dtype, device=self.device) for shape, dtype in self._specs]
+        for result in results:
+            addresses.append(result.data_ptr())
+        stream = self._raw_stream(self.index)
+        kernels = self._kernels
+        # The arguments of a launcher are shared, and kernels of two runs must not alternate on one workspace.
+        with self._lock:
+            if self._workspaces is not None:
+                workspaces = self._workspaces.of(stream)
+                self._point_scratch(workspaces)
+                addresses.extend(tensor.data_ptr() for tensor in workspaces)
+            for launcher, slots in kernels.launchers:
+                values = launcher.values
+                for argument, slot in enumerate(slots):
+                    values[argument] = addresses[slot]
+                launcher.launch(stream)
+        return results
+
+    def _point_scratch(self, workspaces: Sequence[torch.Tensor]) -> None:
+        for number, tensor in zip(self._scratch, workspaces[len(self.workspaces) :], strict=False):
+            launcher, _ = self._kernels.launchers[number]
+            address = -(-tensor.data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+            launcher.values[launcher.scratch_place] = address
+
+
+def _scratch(number: int, size: int) -> Place:
+    """The memory that a kernel asks for beside its arguments."""
+    words = (size + SCRATCH_ALIGNMENT) // 4 + 1
+    return Place(Buffer(f"scratch {number}", ("byte",), "i32", (1,)), "byte", (words,), {"byte": 1})

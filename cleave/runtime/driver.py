@@ -1,0 +1,143 @@
+"""
+Launching machine code through the CUDA driver, called by ctypes.
+
+The driver's interface is the same for every version of Triton, needs no compiler at run time, and a launch whose arguments
+lie ready costs little more than the driver itself. torch must have initialised CUDA on the device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from cleave.runtime.binary import Binary
+
+_MAX_DYNAMIC_SHARED = 8
+_PREFER_SHARED = 1
+_REGISTERS, _LOCAL_BYTES = 4, 3
+_INVALID_CONTEXT = 201
+_DEFAULT_SHARED = 48 << 10
+
+
+class DriverError(RuntimeError):
+    """The CUDA driver refused a call."""
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _check(code: int, what: str) -> None:
+    if code:
+        text = ctypes.c_char_p()
+        _library().cuGetErrorString(code, ctypes.byref(text))
+        raise DriverError(f"{what}: {(text.value or b'unknown error').decode()} ({code})")
+
+
+def _make_current(device: int) -> None:
+    """Makes the context that torch uses current in this thread, which a new thread lacks until it asks."""
+    driver = _library()
+    handle, context = ctypes.c_int(), ctypes.c_void_p()
+    _check(driver.cuDeviceGet(ctypes.byref(handle), device), "finding the device")
+    _check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), "finding the context")
+    _check(driver.cuCtxSetCurrent(context), "setting the context")
+
+
+class Function:
+    """
+    A kernel loaded on a device. `registers` a thread and `local` bytes a thread, which spills take, are the driver's figures.
+
+    Raises on creation: DriverError for code that is not for the device, or that needs more shared memory than it has.
+    """
+
+    def __init__(self, binary: Binary, device: int) -> None:
+        self.binary = binary
+        driver = _library()
+        torch.cuda.init()
+        with torch.cuda.device(device):
+            _make_current(device)
+            self._module = ctypes.c_void_p()
+            self.handle = ctypes.c_void_p()
+            _check(driver.cuModuleLoadData(ctypes.byref(self._module), binary.image), f"loading {binary.name}")
+            _check(driver.cuModuleGetFunction(ctypes.byref(self.handle), self._module, binary.entry.encode()), f"finding {binary.name}")
+            if binary.shared > _DEFAULT_SHARED:
+                code = driver.cuFuncSetAttribute(self.handle, _MAX_DYNAMIC_SHARED, binary.shared)
+                _check(code, f"{binary.name} asks for {binary.shared} bytes of shared memory")
+                _check(driver.cuFuncSetCacheConfig(self.handle, _PREFER_SHARED), "preferring shared memory")
+            self.registers = self._attribute(_REGISTERS)
+            self.local = self._attribute(_LOCAL_BYTES)
+
+    def _attribute(self, number: int) -> int:
+        value = ctypes.c_int()
+        _check(_library().cuFuncGetAttribute(ctypes.byref(value), number, self.handle), "asking for an attribute")
+        return value.value
+
+
+_functions: dict[tuple[Binary, int], Function] = {}
+_functions_lock = threading.Lock()
+
+
+def function(binary: Binary, device: int) -> Function:
+    """A kernel loaded on a device, once in a process. Raises: DriverError."""
+    with _functions_lock:
+        key = (binary, device)
+        if key not in _functions:
+            _functions[key] = Function(binary, device)
+        return _functions[key]
+
+
+class Launcher:
+    """
+    A launch with everything but addresses fixed. One thread at a time may use it.
+
+    `values[i]` is the kernel's argument i: first the addresses, to be set before a launch, then `scalars`, then scratch memory.
+    """
+
+    def __init__(self, loaded: Function, programs: int, addresses: int, scalars: Sequence[int], device: int) -> None:
+        binary = loaded.binary
+        assert addresses + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
+        count = binary.arguments + binary.scratch_arguments
+        self._device = device
+        self._loaded = loaded
+        # Every argument has eight bytes: the kernel reads as many as its type has, in little-endian order.
+        self.values = (ctypes.c_uint64 * count)()
+        for place, value in enumerate(scalars, addresses):
+            self.values[place] = value & 0xFFFFFFFFFFFFFFFF
+        self.scratch_place = binary.arguments
+        start = ctypes.addressof(self.values)
+        self._pointers = (ctypes.c_void_p * count)(*(start + 8 * place for place in range(count)))
+        self.configuration = _Configuration()
+        self.configuration.grid[:] = (programs, 1, 1)
+        self.configuration.block[:] = (binary.threads, 1, 1)
+        self.configuration.shared = binary.shared
+        self._arguments = (ctypes.byref(self.configuration), loaded.handle, ctypes.byref(self._pointers), None)
+        self._call = _library().cuLaunchKernelEx
+
+    def launch(self, stream: int) -> None:
+        """Launches on a stream of the device. Raises: DriverError."""
+        self.configuration.stream = stream
+        code = self._call(*self._arguments)
+        if code == _INVALID_CONTEXT:
+            _make_current(self._device)
+            code = self._call(*self._arguments)
+        if code:
+            _check(code, f"launching {self._loaded.binary.name}")

@@ -22,7 +22,7 @@ from .cost import SILENT, cost, hinted_sizes, iteration_space, longest_sizes, vo
 from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, build_edges, prune
 from .egraph import EGraph, Leaf, Node, operands
 from .emit import emit
-from .extraction import Limits, Program, extract
+from .extraction import Chosen, Limits, extract
 from .rules import Rules
 from .split import dependent_reductions, split_axis, splittable
 from .values import Space
@@ -172,7 +172,7 @@ class _Search:
         for name, count in sorted(rules.hits.items()):
             self.caps.append(f"{count} times a flat form was too long for all its {name}")
 
-    def programs(self, egraph: EGraph, rules: Rules, converted: Converted, roots: list[int]) -> list[Program]:
+    def programs(self, egraph: EGraph, rules: Rules, converted: Converted, roots: list[int]) -> list[Chosen]:
         storable = [c for c in range(len(egraph.classes)) if rules.fits(egraph.mask(c))]
         triples = join(egraph, storable, range(len(egraph.classes)))
         hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
@@ -205,7 +205,7 @@ class _Search:
             return node.kind != "input" or self.graph.inputs[int(node.attr[0])].weight  # type: ignore[arg-type]
         return all(arg in weights for arg in operands(node))
 
-    def checked(self, egraph: EGraph, programs: list[Program], roots: list[int], converted: Converted) -> list[Graph]:
+    def checked(self, egraph: EGraph, programs: list[Chosen], roots: list[int], converted: Converted) -> list[Graph]:
         out: list[Graph] = []
         refused = 0
         most = len(self.graph.ops) + self.options.extra_ops

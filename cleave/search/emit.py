@@ -34,7 +34,7 @@ class _Emission:
 
     def run(self, roots: Sequence[int]) -> Graph:
         for root in roots:
-            needed = order(root, self.choices)
+            needed = order(root, {c: edge.args for c, edge in self.choices.items()})
             assert needed is not None, "a program was handed out that needs itself"
             for c in needed:
                 if c not in self.place:

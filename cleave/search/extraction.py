@@ -7,15 +7,17 @@ generalisation of Dijkstra's algorithm), with work that is used twice counted on
 *skeleton* (the reductions, functions and data movement it uses), since elementwise work between the same reductions is a
 detail that is simply done at least cost.
 
-Two programs that are joined may make a shared class in two ways; then the first one's way is taken, what nobody needs any
-more is dropped, and a program that would need itself is discarded.
+Programs that make a shared class in two ways are not joined: the ones that agree on either way are settled too. (Joining them
+by one way and cleaning up was tried: twice the time, the same programs.) So a join is acyclic unless it needs itself.
+
+Sets of edges, of classes and of skeleton parts are bit masks: joining two programs is three unions.
 """
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as tuples
 
@@ -24,13 +26,18 @@ from .edges import Edge, Edges
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`choices` makes every class that `root` needs; `work` is its cost, `phases` the most reductions on one path."""
+    """
+    A way to make `root`: masks of the edges taken, of the classes they make, and of the parts of its skeleton.
+
+    `work` is its cost, `phases` the most reductions on one path.
+    """
 
     root: int
     work: float
     phases: int
-    choices: Mapping[int, Edge]
-    skeleton: frozenset[tuple[int, str, object, int]]
+    edges: int
+    classes: int
+    skeleton: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,115 +51,138 @@ class Limits:
     seconds: float
 
 
-def extract(edges: Edges, roots: Sequence[int], limits: Limits) -> tuple[list[Program], list[str]]:
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A finished program: the edge by which each class it needs is made."""
+
+    choices: Mapping[int, Edge]
+    work: float
+    phases: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """An edge with its number, the class it makes, the classes it reads, and its skeleton part as a mask."""
+
+    number: int
+    target: int
+    edge: Edge
+    args: tuple[int, ...]
+    work: float
+    phase: int
+    bone: int
+
+
+def extract(edges: Edges, roots: Sequence[int], limits: Limits) -> tuple[list[Chosen], list[str]]:
     """The programs that make all roots, cheapest first, and the caps that were hit."""
-    return _Extraction(edges, roots, limits).run()
+    search = _Extraction(edges, list(dict.fromkeys(roots)), limits)
+    caps = search.run()
+    return [search.chosen(program) for program in search.settled.get(search.goal, [])], caps
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The positions of the ones."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
 
 
 class _Extraction:
-    def __init__(self, edges: Edges, roots: Sequence[int], limits: Limits) -> None:
-        self.of = dict(edges.of)
-        self.users = {c: list(users) for c, users in edges.users.items()}
+    def __init__(self, edges: Edges, roots: list[int], limits: Limits) -> None:
         self.limits = limits
-        self.goal = self._tie(list(dict.fromkeys(roots)))
+        self.ways: list[_Way] = []
+        self.users: dict[int, list[_Way]] = {}
+        self._bones: dict[tuple[object, ...], int] = {}
+        for c, found in edges.of.items():
+            for edge in found:
+                self._add(c, edge)
+        self.goal = roots[0]
+        spare = max(edges.of, default=0) + 1
+        for step, root in enumerate(roots[1:]):
+            self._add(spare + step, Edge("outputs", None, (self.goal, root), 0.0))
+            self.goal = spare + step
         self.settled: dict[int, list[Program]] = {}
         self.heap: list[tuple[float, int, int, Program]] = []
         self.count = 0
 
-    def _tie(self, roots: list[int]) -> int:
-        """A class that needs all roots: pairs of pairs under negative numbers."""
-        goal = roots[0]
-        for step, root in enumerate(roots[1:]):
-            pair = -1 - step
-            edge = Edge("outputs", None, (goal, root), 0.0)
-            self.of[pair] = [edge]
-            for arg in (goal, root):
-                self.users.setdefault(arg, []).append((pair, edge))
-            goal = pair
-        return goal
+    def _add(self, c: int, edge: Edge) -> None:
+        bone = 0
+        if edge.structural:
+            part = (c, "sum", edge.payload, edge.body) if edge.body >= 0 else (c, edge.kind, edge.payload)
+            bone = 1 << self._bones.setdefault(part, len(self._bones))
+        args = tuple(dict.fromkeys(edge.args))
+        way = _Way(len(self.ways), c, edge, args, edge.work, int(edge.phase), bone)
+        self.ways.append(way)
+        for arg in args:
+            self.users.setdefault(arg, []).append(way)
 
-    def run(self) -> tuple[list[Program], list[str]]:
+    def run(self) -> list[str]:
+        """Settles programs until none is left or a cap is hit; returns the caps."""
         started, steps = time.monotonic(), 0
-        for c, edges in self.of.items():
-            for edge in edges:
-                if not edge.args:
-                    self._offer(c, edge, ())
+        for way in self.ways:
+            if not way.args:
+                self._offer(way, ())
         while self.heap:
             steps += 1
             if steps > self.limits.steps:
-                return self._found(), [f"extraction stopped after {self.limits.steps} partial programs"]
+                return [f"extraction stopped after {self.limits.steps} partial programs"]
             if steps % 256 == 0 and time.monotonic() - started > self.limits.seconds:
-                return self._found(), [f"extraction stopped after {self.limits.seconds:g} s"]
+                return [f"extraction stopped after {self.limits.seconds:g} s"]
             program = heapq.heappop(self.heap)[-1]
-            if not self._settle(program):
-                continue
-            for c, edge in self.users.get(program.root, []):
-                self._combine(c, edge, program)
-        return self._found(), []
+            if self._open(program.root, program.phases, program.skeleton):
+                self.settled.setdefault(program.root, []).append(program)
+                for way in self.users.get(program.root, []):
+                    self._combine(way, program)
+        return []
 
-    def _found(self) -> list[Program]:
-        return self.settled.get(self.goal, [])
+    def _open(self, c: int, phases: int, skeleton: int) -> bool:
+        """Whether a class has room for a program of that many phases and with that skeleton."""
+        room = self.limits.wanted if c == self.goal else self.limits.keep
+        for other in self.settled.get(c, ()):
+            if other.phases == phases:
+                room -= 1
+                if other.skeleton == skeleton:
+                    return False
+        return room > 0
 
-    def _settle(self, program: Program) -> bool:
-        mine = self.settled.setdefault(program.root, [])
-        alike = [other for other in mine if other.phases == program.phases]
-        limit = self.limits.wanted if program.root == self.goal else self.limits.keep
-        if len(alike) >= limit or any(other.skeleton == program.skeleton for other in alike):
-            return False
-        mine.append(program)
-        return True
-
-    def _combine(self, c: int, edge: Edge, program: Program) -> None:
-        """Offers every program of the edge in which this one, just settled, makes one of the operands."""
-        args = list(dict.fromkeys(edge.args))
-        others = [self.settled.get(arg, []) if arg != program.root else [program] for arg in args]
-        if len(args) > 3:
+    def _combine(self, way: _Way, program: Program) -> None:
+        """Offers every program of an edge in which this one, just settled, makes one of the operands."""
+        others = [self.settled.get(arg, []) if arg != program.root else [program] for arg in way.args]
+        if len(others) > 3:
             others = [programs[:1] for programs in others]
-        for chosen in tuples(*others):
-            self._offer(c, edge, chosen)
+        for parts in tuples(*others):
+            self._offer(way, parts)
 
-    def _offer(self, c: int, edge: Edge, parts: tuple[Program, ...]) -> None:
-        program = joined(c, edge, parts)
-        if program is None or program.work > self.limits.ceiling:
-            return
+    def _offer(self, way: _Way, parts: tuple[Program, ...]) -> None:
+        own, edges, classes, skeleton, phases, work = 1 << way.target, 0, 0, way.bone, 0, way.work
+        for part in parts:
+            if part.classes & own:
+                return
+            for shared in bits(edges & part.edges):
+                work -= self.ways[shared].work
+            work += part.work
+            edges |= part.edges
+            classes |= part.classes
+            skeleton |= part.skeleton
+            phases = max(phases, part.phases)
+        phases += way.phase
+        consistent = edges.bit_count() == classes.bit_count()
+        if consistent and work <= self.limits.ceiling and self._open(way.target, phases, skeleton):
+            self._push(Program(way.target, work, phases, edges | 1 << way.number, classes | own, skeleton))
+
+    def _push(self, program: Program) -> None:
         self.count += 1
         heapq.heappush(self.heap, (program.work, program.phases, self.count, program))
 
-
-def joined(c: int, edge: Edge, parts: Sequence[Program]) -> Program | None:
-    """The program that makes a class by an edge from programs for its operands, None if it would need itself."""
-    if any(c in part.choices for part in parts):
-        return None
-    if not parts:
-        return Program(c, edge.work, int(edge.phase), {c: edge}, _bone(c, edge))
-    choices = dict(parts[0].choices)
-    clash = False
-    for part in parts[1:]:
-        for key, choice in part.choices.items():
-            if choices.setdefault(key, choice) is not choice and choices[key] != choice:
-                clash = True
-    choices[c] = edge
-    if clash:
-        return _rebuilt(c, choices)
-    if len(parts) == 1:
-        work = parts[0].work + edge.work
-    else:
-        work = sum(choice.work for choice in choices.values())
-    skeleton = _bone(c, edge).union(*(part.skeleton for part in parts))
-    phases = max(part.phases for part in parts) + int(edge.phase)
-    return Program(c, work, phases, choices, skeleton)
+    def chosen(self, program: Program) -> Chosen:
+        """The program with its edges by class."""
+        ways = [self.ways[number] for number in bits(program.edges)]
+        return Chosen({way.target: way.edge for way in ways if way.edge.kind != "outputs"}, program.work, program.phases)
 
 
-def _bone(c: int, edge: Edge) -> frozenset[tuple[int, str, object, int]]:
-    if not edge.structural:
-        return frozenset()
-    if edge.body >= 0:
-        return frozenset([(c, "sum", edge.payload, edge.body)])
-    return frozenset([(c, edge.kind, edge.payload, -1)])
-
-
-def order(root: int, choices: Mapping[int, Edge]) -> list[int] | None:
-    """The classes a root needs, operands first; None where a choice needs itself."""
+def order(root: int, args: Mapping[int, Sequence[int]]) -> list[int] | None:
+    """The classes a root needs, operands first; None where one needs itself."""
     done: dict[int, None] = {}
     active: set[int] = set()
     stack: list[tuple[int, bool]] = [(root, False)]
@@ -161,29 +191,12 @@ def order(root: int, choices: Mapping[int, Edge]) -> list[int] | None:
         if leaving:
             active.discard(c)
             done[c] = None
-            continue
-        if c in done:
-            continue
-        if c in active:
-            return None
-        active.add(c)
-        stack.append((c, True))
-        for arg in reversed(choices[c].args):
-            if arg in active:
-                return None
-            if arg not in done:
-                stack.append((arg, False))
+        elif c not in done:
+            active.add(c)
+            stack.append((c, True))
+            for arg in reversed(args[c]):
+                if arg in active:
+                    return None
+                if arg not in done:
+                    stack.append((arg, False))
     return list(done)
-
-
-def _rebuilt(root: int, choices: Mapping[int, Edge]) -> Program | None:
-    needed = order(root, choices)
-    if needed is None:
-        return None
-    kept = {c: choices[c] for c in needed}
-    phases: dict[int, int] = {}
-    bones: frozenset[tuple[int, str, object, int]] = frozenset()
-    for c, edge in kept.items():
-        phases[c] = max((phases[arg] for arg in edge.args), default=0) + int(edge.phase)
-        bones |= _bone(c, edge)
-    return Program(root, sum(edge.work for edge in kept.values()), phases[root], kept, bones)

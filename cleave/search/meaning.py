@@ -11,20 +11,68 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from ..graph import Graph, Op
 from .values import Space, Value
 
 FLOATS = ("f16", "bf16", "f32", "f64")
+TRANSPARENT = ("neg", "sqrt", "rsqrt", "add", "sub", "mul", "div", "contract", "rename", "cast", "pow", "select")
+"""Operations whose value on a level depends on their operands on that level alone; a selecting bit has the same value on all."""
 EXPONENTS = tuple(Fraction(k, 2) for k in range(-8, 9) if k)
 
 
-def evaluate(graph: Graph, space: Space) -> list[Value]:
-    """The values of all operations, in order. `space.spoiled` tells in which samples they are not to be trusted."""
+Known: TypeAlias = "dict[tuple[object, ...], tuple[int, Value]]"
+"""Operations evaluated in a space, by what they do and the numbers of their operands, with a number for their value."""
+
+
+def evaluate(graph: Graph, space: Space, known: Known | None = None) -> list[Value]:
+    """
+    The values of all operations, in order. `space.spoiled` tells in which samples they are not to be trusted.
+
+    Programs over the same inputs can share `known`: then what they have in common is evaluated once.
+    """
+    known = {} if known is None else known
+    levels = levels_needed(graph, space) if space.exact_roots else None
+    numbers: list[int] = []
     values: list[Value] = []
     for op in graph.ops:
-        values.append(operation(graph, space, op, [values[arg] for arg in op.args]))
+        integers = tuple(graph.ops[arg].dtype not in FLOATS for arg in op.args)
+        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, *(numbers[arg] for arg in op.args))
+        found = known.get(key)
+        if found is None:
+            if levels is not None:
+                space.square_levels = frozenset(levels[len(values)])
+            value = operation(graph, space, op, [values[arg] for arg in op.args])
+            found = (len(known), value)
+            if not space.spoiled.any():
+                known[key] = found
+            else:
+                found = (-1 - len(values), value)
+        numbers.append(found[0])
+        values.append(found[1])
     return values
+
+
+def levels_needed(graph: Graph, space: Space) -> list[set[int]]:
+    """For every operation the levels on which its value matters for the highest level of the outputs."""
+    needed: list[set[int]] = [set() for _ in graph.ops]
+    top = {space.top, space.top - 1} if any(op.kind == "log" for op in graph.ops) else {space.top}
+    for output in graph.outputs:
+        needed[output.value] |= top
+    for position in range(len(graph.ops) - 1, -1, -1):
+        op, mine = graph.ops[position], needed[position]
+        if op.kind == "exp":
+            below = {level - 1 for level in mine if level > 0}
+        elif op.kind == "log":
+            below = {level + 1 for level in mine if level < space.top}
+        elif op.kind in TRANSPARENT or (op.kind == "reduce" and op.attr[0] == "sum"):
+            below = mine
+        else:
+            below = mine | top
+        for arg in op.args:
+            needed[arg] |= below
+    return needed
 
 
 def number(op: Op) -> Fraction | None:

@@ -5,7 +5,8 @@ The law: `Reals` gives every operation its real meaning on random real tensors, 
 an identity of roots such as rsqrt(x)^2 = 1/x holds where it holds for real numbers, and sqrt(x^2) = x does not. Unknown
 functions are smooth, positive and told apart by name. A result that is not a number spoils the sample.
 
-Tensors are drawn with both signs; programs that take roots of them can ask for positive ones.
+Tensors are drawn with both signs, or positive for programs that take roots of them, and at a given scale: at 1e-3 a small
+constant under a root shows.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ class Reals(Space):
         copies: Mapping[str, str],
         symbols: Mapping[str, int],
         positive: bool,
+        scale: float,
     ) -> None:
         super().__init__(axes, points, samples, seed, (2**31 - 1,), copies, symbols)
         self.positive = positive
+        self.scale_of_leaves = scale
 
     def _unit(self, key: str, axes: Sequence[str]) -> Floats:
         """Uniform numbers in (0, 1)."""
@@ -79,7 +82,7 @@ class Reals(Space):
         unit = self._unit(key, axes)
         if bits:
             return self._value((unit < 0.5) * 1.0)
-        return self._value(unit + 0.5 if self.positive else 4.0 * unit - 2.0)
+        return self._value((unit + 0.5 if self.positive else 4.0 * unit - 2.0) * self.scale_of_leaves)
 
     def add(self, a: Value, b: Value) -> Value:
         """a + b."""
@@ -174,10 +177,10 @@ def _flagged(a: Value) -> Floats:
 
 
 def close(a: Value, b: Value, good: Bools) -> bool:
-    """Whether two values agree up to rounding in the good samples; 1e-7 leaves room for cancellation in a one-pass variance."""
+    """Whether two values agree up to rounding in the good samples; 1e-9 leaves room for cancellation in a one-pass variance."""
     left, right = np.broadcast_arrays(_of(a)[0], _of(b)[0])
     left, right = left[good], right[good]
-    room = 1e-7 * max(float(np.abs(left).max(initial=0.0)), 1e-3)
+    room = 1e-9 * float(np.abs(left).max(initial=0.0)) + 1e-300
     none = np.zeros((1,) * (a.residues.ndim - 1), bool)
     flags = [np.broadcast_to(none if v.infinite is None else v.infinite, (good.size, *left.shape[1:]))[good] for v in (a, b)]
     return bool((np.abs(left - right) <= room).all()) and bool((flags[0] == flags[1]).all())

@@ -74,14 +74,17 @@ def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return h ^ (h >> np.uint64(31))
 
 
-def power(base: Ints, exponent: int, primes: Ints) -> Ints:
-    """`base ** exponent` for a non-negative exponent, by repeated squaring."""
+def power(base: Ints, exponents: Sequence[int], primes: Ints) -> Ints:
+    """`base ** exponent` by repeated squaring, with an exponent for every level; level 0 is the first axis."""
     out = np.ones_like(base)
-    while exponent:
-        if exponent & 1:
+    same = len(set(exponents)) == 1
+    for bit in range(max(exponents).bit_length()):
+        if not same:
+            taken = np.array([exponent >> bit & 1 for exponent in exponents], bool).reshape((-1,) + (1,) * (base.ndim - 1))
+            out = np.where(taken, out * base % primes, out)
+        elif exponents[0] >> bit & 1:
             out = out * base % primes
         base = base * base % primes
-        exponent >>= 1
     return out
 
 
@@ -144,7 +147,8 @@ class Space:
 
     `points` gives every axis its number of points, at least one. With `counting`, sums over symbolic axes count (all weights equal) and
     `symbols` gives the symbols their integers; else both are random. `copies` maps an axis to the one it shares its index
-    with (renamed copies). `spoiled` collects the samples in which a division by zero occurred.
+    with (renamed copies). `spoiled` collects the samples in which a division by zero occurred; with `exact_roots`, `inexact`
+    those with a root whose square is not its argument on one of the `square_levels`, the levels on which it matters.
     """
 
     def __init__(
@@ -173,6 +177,9 @@ class Space:
         self.primes = np.array(tower, np.int64).reshape((-1,) + (1,) * (self.rank - 1))
         self.top = len(tower) - 1
         self.spoiled = np.zeros(samples, bool)
+        self.exact_roots = False
+        self.inexact = np.zeros(samples, bool)
+        self.square_levels: frozenset[int] = frozenset()
         self.sample_keys = self._keys("samples", samples).reshape((samples,) + (1,) * (self.rank - 2))
         self._weights: dict[str, Ints] = {}
         self.level_keys = self._keys("levels", len(tower)).reshape((-1,) + (1,) * (self.rank - 1))
@@ -193,6 +200,7 @@ class Space:
     def _restart(self, samples: int) -> None:
         self.samples = samples
         self.spoiled = np.zeros(samples, bool)
+        self.inexact = np.zeros(samples, bool)
         self._weights = {}
 
     def _shape(self, axes: Iterable[str]) -> tuple[int, ...]:
@@ -248,7 +256,7 @@ class Space:
                 product = product * self._polynomial(factor) % self.primes
             return product
         if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
-            return power(self._polynomial(expression.base), int(expression.exp), self.primes)
+            return power(self._polynomial(expression.base), [int(expression.exp)] * len(self.tower), self.primes)
         return self.draw(f"extent {expression}", ())
 
     def size(self, axis: str) -> Value:
@@ -285,10 +293,7 @@ class Space:
         return split * self._inverse_of(self.weights(outer)) % self.primes
 
     def _inverse_of(self, residues: Ints) -> Ints:
-        out = np.empty(np.broadcast_shapes(residues.shape, (len(self.tower),) + (1,) * (self.rank - 1)), np.int64)
-        for level, prime in enumerate(self.tower):
-            out[level] = power(residues[level], prime - 2, np.int64(prime))
-        return out
+        return power(np.broadcast_to(residues, (len(self.tower), *residues.shape[1:])), [p - 2 for p in self.tower], self.primes)
 
     def spoil(self, where: Bools) -> None:
         """Marks the samples in which `where` (samples, ...) holds anywhere."""
@@ -338,18 +343,19 @@ class Space:
             self.spoil(a.infinite)
         if exponent < 0:
             self.spoil((a.residues[a.lowest : a.highest + 1] == 0).any(axis=0))
-        if exponent.denominator == 1 and 0 <= exponent <= 4:
-            return Value(power(a.residues, int(exponent), self.primes), a.lowest, a.highest)
-        residues = np.zeros_like(a.residues)
-        for level in range(a.lowest, a.highest + 1):
-            prime = self.tower[level]
+        exponents: list[int] = []
+        for level, prime in enumerate(self.tower):
             odd = prime - 1
             while odd % 2 == 0:
                 odd //= 2
+            if exponent.denominator != 1 and level in self.square_levels and a.lowest <= level <= a.highest:
+                one = power(a.residues[level : level + 1], [odd], self.primes[level : level + 1])
+                wrong = (one != 1).any(axis=0)
+                self.inexact |= wrong.reshape(self.samples, -1).any(axis=1)
             modulus = prime - 1 if exponent.denominator == 1 else odd
             reduced = exponent.numerator * pow(exponent.denominator, -1, modulus) % modulus
-            residues[level] = power(a.residues[level], reduced, np.int64(prime))
-        return Value(residues, a.lowest, a.highest)
+            exponents.append(int(exponent) if exponent.denominator == 1 and exponent >= 0 else reduced)
+        return Value(power(a.residues, exponents, self.primes), a.lowest, a.highest)
 
     def exponential(self, a: Value) -> Value | None:
         """exp(a), or None where the tower is too short."""
@@ -377,7 +383,8 @@ class Space:
         for level in range(lowest, highest + 1):
             prime, order = self.tower[level + 1], self.tower[level]
             cofactor = (prime - 1) // order
-            power_ = power(np.maximum(a.residues[level + 1], 1), cofactor, np.int64(prime))
+            base = np.maximum(a.residues[level + 1 : level + 2], 1)
+            power_ = power(base, [cofactor], self.primes[level + 1 : level + 2])[0]
             residues[level] = discrete_logarithm(power_, prime, order) * pow(cofactor, order - 2, order) % order
         return Value(residues, lowest, highest)
 

@@ -19,26 +19,30 @@ import numpy as np
 
 from ..graph import Axis, Graph
 from .convert import copies
-from .meaning import evaluate
+from .meaning import Known, evaluate
 from .reals import Reals, close
-from .values import LONG_TOWER, SHORT_TOWER, Space, Value
+from .values import LONG_TOWER, SHORT_TOWER, Bools, Space, Value
 
 SAMPLES = 3
 MOST_DRAWS = 4096
 REAL_SAMPLES = 16
+ROOT_SAMPLES = 12
 ROOTS = ("sqrt", "rsqrt", "pow")
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One kind of draw: points an axis, the number of chunks where an axis is split, whether sums count."""
+    """One kind of draw: points an axis, chunks where an axis is split, whether sums count; most draws for exact roots."""
 
     points: int
     chunks: int
     counting: bool
+    draws: int = 0
 
 
 ROUNDS = (Round(1, 1, False), Round(2, 2, False), Round(3, 3, False), Round(3, 3, True), Round(2, 2, True))
+REAL_ROUNDS = ((Round(2, 2, False), 1.0), (Round(3, 3, False), 1e-3), (Round(3, 2, False), 1.0))
+ROOT_ROUNDS = (Round(1, 1, False, 1 << 15), Round(2, 2, False, 1 << 9))
 
 
 def nesting(graph: Graph) -> int:
@@ -76,7 +80,7 @@ def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str]) ->
     return points
 
 
-def unspoiled(graph: Graph, space: Space) -> list[Value] | None:
+def unspoiled(graph: Graph, space: Space, known: Known | None = None) -> list[Value] | None:
     """
     The values of a graph in a space cut down to samples without a division by zero; None if none are found.
 
@@ -89,7 +93,7 @@ def unspoiled(graph: Graph, space: Space) -> list[Value] | None:
         good = [i for i in range(draws) if not space.spoiled[i]]
         if len(good) >= wanted:
             space.keep(good[:wanted])
-            return evaluate(graph, space)
+            return evaluate(graph, space, known)
         draws *= 4
     return None
 
@@ -101,27 +105,67 @@ class Verifier:
         self.graph = graph
         self.seed = seed
         self.rounds = rounds
-        self._known: dict[tuple[int, tuple[Axis, ...]], tuple[Space, list[Value] | None]] = {}
+        self._known: dict[tuple[int, tuple[Axis, ...]], _Draw] = {}
 
     def problem(self, other: Graph) -> str | None:
         """
         None if the two agree, else what was found. The other program may declare more axes (those of splits).
 
-        A round in which every draw divides by zero decides nothing; at least one must decide. Where fields find a difference
-        and there are roots, whose squares they know up to a sign, float64 decides.
+        A round in which every draw divides by zero decides nothing; at least one must decide. Where it finds a difference and
+        there are roots, whose squares fields know only up to a sign, draws are sought whose roots are exact.
         """
         found = self._problem_in_fields(other)
         if found is not None and any(op.kind in ROOTS for graph in (self.graph, other) for op in graph.ops):
-            return self._problem_in_reals(other)
+            return self._problem_with_roots(other)
         return found
+
+    def _problem_with_roots(self, other: Graph) -> str | None:
+        """
+        Comparison at draws in which all arguments of roots are squares: a half of them for every root and point.
+
+        One point an axis tells constants and comparisons apart exactly; with two there may be too many roots for a draw to
+        be found, and float64 takes its place.
+        """
+        for number, round_ in enumerate(ROOT_ROUNDS):
+            shared = copies(other, self.graph)
+            points = points_of(other.axes, round_, shared)
+            space = Space(other.axes, points, SAMPLES, self.seed * 64 + 32 + number, tower_for(self.graph), shared)
+            space.exact_roots = True
+            drawn = self._drawn_with_roots(space, other, round_.draws)
+            if drawn is None:
+                return self._problem_in_reals(other)
+            values, others, good, spoiled = drawn
+            if bool(spoiled[good].any()):
+                return "it divides by zero where the original does not, at exact roots"
+            for at, (a, b) in enumerate(zip(self.graph.outputs, other.outputs, strict=True)):
+                if not same(values[a.value], others[b.value], good):
+                    return f"output {at} differs where roots are exact, with {round_.points} points an axis"
+        return None
+
+    def _drawn_with_roots(self, space: Space, other: Graph, most: int) -> tuple[list[Value], list[Value], list[int], Bools] | None:
+        """Values of both programs, the samples in which all roots are exact, and those in which the other divides by zero."""
+        draws = 64
+        while draws <= most:
+            space.draw_samples(draws)
+            known: Known = {}
+            values = evaluate(self.graph, space, known)
+            usable = ~space.spoiled
+            space.spoiled[:] = False
+            others = evaluate(other, space, known)
+            good = [i for i in range(draws) if usable[i] and not space.inexact[i]]
+            if len(good) >= ROOT_SAMPLES:
+                return values, others, good, space.spoiled
+            draws *= 8
+        return None
 
     def _problem_in_fields(self, other: Graph) -> str | None:
         decided = 0
         for number, round_ in enumerate(self.rounds):
-            space, values = self._values(number, round_, other)
+            draw = self._draw(number, round_, other)
+            space, values = draw.space, draw.values
             if values is None:
                 continue
-            others = evaluate(other, space)
+            others = evaluate(other, space, draw.known)
             spoiled = bool(space.spoiled.any())
             space.spoiled[:] = False
             if spoiled:
@@ -136,11 +180,12 @@ class Verifier:
         """The same in float64, with tensors of both signs, or positive ones where those leave nothing to compare."""
         for positive in (False, True):
             decided = 0
-            for number, round_ in enumerate(self.rounds):
+            for number, (round_, scale) in enumerate(REAL_ROUNDS):
                 shared = copies(other, self.graph)
                 points = points_of(other.axes, round_, shared)
-                symbols = small_symbols(other, points)
-                space = Reals(other.axes, points, REAL_SAMPLES, self.seed * 64 + number + 1, shared, symbols, positive)
+                symbols = {symbol.name: 3 + 2 * i for i, symbol in enumerate(other.symbols)}
+                seed = self.seed * 64 + 48 + number
+                space = Reals(other.axes, points, REAL_SAMPLES, seed, shared, symbols, positive, scale)
                 values = evaluate(self.graph, space)
                 good = ~space.spoiled
                 others = evaluate(other, space)
@@ -154,7 +199,7 @@ class Verifier:
                 return None
         return "every draw is not finite"
 
-    def _values(self, number: int, round_: Round, other: Graph) -> tuple[Space, list[Value] | None]:
+    def _draw(self, number: int, round_: Round, other: Graph) -> _Draw:
         key = (number, other.axes)
         if key not in self._known:
             shared = copies(other, self.graph)
@@ -162,8 +207,18 @@ class Verifier:
             symbols = small_symbols(other, points) if round_.counting else None
             seed = self.seed * 64 + number + 1
             space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting)
-            self._known[key] = (space, unspoiled(self.graph, space))
+            known: Known = {}
+            self._known[key] = _Draw(space, unspoiled(self.graph, space, known), known)
         return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """A space, the values of the given program in it (None if all are spoiled), and all that was evaluated there."""
+
+    space: Space
+    values: list[Value] | None
+    known: Known
 
 
 def small_symbols(graph: Graph, points: Mapping[str, int]) -> dict[str, int]:
@@ -175,13 +230,16 @@ def small_symbols(graph: Graph, points: Mapping[str, int]) -> dict[str, int]:
     return values
 
 
-def same(a: Value, b: Value) -> bool:
-    """Whether two values agree on every level that both have, and in what is -inf."""
+def same(a: Value, b: Value, samples: Sequence[int] | None = None) -> bool:
+    """Whether two values agree on every level that both have, and in what is -inf; or on the highest in some samples."""
     low, high = max(a.lowest, b.lowest), min(a.highest, b.highest)
     if low > high:
         return False
-    if not bool((a.residues[low : high + 1] == b.residues[low : high + 1]).all()):
+    chosen = slice(None) if samples is None else list(samples)
+    low = low if samples is None else high
+    left, right = np.broadcast_arrays(a.residues, b.residues)
+    if not bool((left[low : high + 1, chosen] == right[low : high + 1, chosen]).all()):
         return False
     none = np.zeros((1,) * (a.residues.ndim - 1), bool)
-    left, right = (none if v.infinite is None else v.infinite for v in (a, b))
-    return bool((left == right).all())
+    flags = [np.broadcast_to(none if v.infinite is None else v.infinite, left.shape[1:]) for v in (a, b)]
+    return bool((flags[0][chosen] == flags[1][chosen]).all())

@@ -114,6 +114,8 @@ class _Lowering:
                     continue
                 place = self.functions.index_binary("mod", rest, size)
                 rest = self.functions.index_binary("floordiv", rest, size)
+                if position + 2 < len(grid):
+                    self.name(rest.value, "rest")
             self.values[start] = multiply(self.blocks, place, tile)
             self.name(self.values[start].value, start.name_hint or f"{dim}_start")
 
@@ -251,7 +253,8 @@ class _Lowering:
     def address(self, op: sched.AccessOp, dims: dict[str, int]) -> Tensor:
         """The address of every lane of a tile with the given dimensions."""
         scalars: dict[int, Tensor | None] = {}
-        lanes: Tensor | None = None
+        tiles: list[tuple[str, Tensor, int | SSAValue]] = []
+        reach = 0
         for axis, index in op.places:
             stride = self.stride(op.memory, axis)
             if stride == 0:
@@ -261,12 +264,24 @@ class _Lowering:
                 start, tile = tile, None
             if start is not None and constant_of(start.value) != 0:
                 term = multiply(self.blocks, cast(self.blocks, start, i64), stride)
+                self.name(term.value, f"{axis}_offset")
                 depth = self.blocks.depth(term.value)
                 scalars[depth] = add(self.blocks, scalars.get(depth), term)
             if tile is not None:
-                fits = isinstance(stride, int) and (stride == 1 or (index in self.parts and max(tile.sizes.values()) * abs(stride) < 2**31))
-                term = multiply(self.blocks, tile if fits else cast(self.blocks, tile, i64), stride)
-                lanes = add(self.blocks, lanes, term)
+                tiles.append((axis, tile, stride))
+                known = max(tile.sizes.values()) if index in self.parts else 2**31
+                reach += known * abs(stride) if isinstance(stride, int) else 2**31
+        wide = i32 if reach < 2**31 or (len(tiles) == 1 and tiles[0][2] == 1) else i64
+        sums: dict[tuple[str, ...], Tensor | None] = {}
+        for axis, tile, stride in tiles:
+            term = multiply(self.blocks, cast(self.blocks, tile, wide), stride)
+            if stride != 1:
+                self.name(term.value, f"{axis}_offsets")
+            sums[tile.dims] = add(self.blocks, sums.get(tile.dims), term)
+        lanes: Tensor | None = None
+        for total in sums.values():
+            assert total is not None, "a sum of tiles is a tile"
+            lanes = add(self.blocks, lanes, spread(self.blocks, total, dims))
         pointer = Tensor(self.pointers[op.memory])
         name = names_of(self.op.buffer_names)[self.op.buffer_arguments.index(op.memory)]
         for _, total in sorted(scalars.items(), key=lambda entry: entry[0]):
@@ -275,9 +290,8 @@ class _Lowering:
                 self.name(pointer.value, f"{name}_base")
         if lanes is None:
             return spread(self.blocks, pointer, dims)
-        offsets = spread(self.blocks, lanes, dims)
-        self.name(offsets.value, f"{name}_offsets")
-        out = apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, dims), offsets)
+        self.name(lanes.value, f"{name}_offsets")
+        out = apply(self.blocks, tt.AddPtrOp, spread(self.blocks, pointer, dims), lanes)
         self.name(out.value, f"{name}_places")
         return out
 

@@ -158,7 +158,7 @@ def cut_candidates(graph: Graph) -> tuple[int, ...]:
                 break
             at = users[at][0]
         out.add(at)
-    return tuple(sorted(out - outputs))
+    return tuple(sorted(at for at in out if users[at]))
 
 
 _STRUCTURAL = ("reduce", "contract", "shift", "rename", "split", "merge", "slice", "index", "concat", "pad", "gather")

@@ -193,7 +193,8 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
     contracted = any(node.kind == "contract" and set(axes) & set(node.removed) for node in problem.nodes)
     stored = any(set(axes) & set(result.buffer.axes) for result in problem.results)
     whole: list[tuple[Role, int]] = []
-    if all(size is not None for size in sizes):
+    empty = any(size == 0 for size in sizes) or (largest == 1 and bool(problem.walked & set(axes)))
+    if all(size is not None for size in sizes) and not empty:
         smallest = 16 if contracted and dots and largest > 1 else 1
         if largest <= (LARGEST_WHOLE_DOT if contracted or dots else LARGEST_WHOLE):
             whole.append(("full", max(largest, smallest)))
@@ -203,7 +204,8 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
     loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0]]
     if contracted and not dots:
         loops.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
-    return tuple(loops) if dots and not stored else (*whole, *loops)
+    # Where there may be nothing to walk, only a loop does nothing: a single element in a tile has no lanes to mask.
+    return tuple(loops) if (dots and not stored) or empty else (*whole, *loops)
 
 
 def _feeds_others(problem: Problem, axes: tuple[str, ...]) -> bool:

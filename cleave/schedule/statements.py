@@ -77,7 +77,9 @@ class Statements:
         axes = dim.axes
         chunk = self.chunk_of(axes[0])
         if chunk is not None and len(axes) == 1:
-            return not self.rounds_chunk(axes[0]) or self.sizes.multiple((chunk[0],)) % dim.tile != 0
+            # A chunk may be empty: its loop then has no steps, but a tile that holds it whole has only false lanes.
+            whole = self.sizes.multiple((chunk[0],)) % dim.tile == 0
+            return not (dim.role == "loop" and whole and self.rounds_chunk(axes[0]))
         return dim.tile > 1 and self.sizes.multiple(axes) % dim.tile != 0
 
     def chunk_of(self, axis: str) -> tuple[str, str] | None:

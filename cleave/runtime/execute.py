@@ -5,7 +5,6 @@ From a scheduled program to results: lowering it, and running it on CPU tensors 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -15,13 +14,14 @@ from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from cleave.bridge.sched import module_of
 from cleave.errors import CleaveError
-from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
 from cleave.passes.tt_emulate_bf16 import TtEmulateBf16Pass
 from cleave.reference.dtypes import rounded
+from cleave.runtime.binary import Binary
+from cleave.runtime.build import compiled, lowered
+from cleave.runtime.cuda import CudaBound
 from cleave.runtime.interpreter import INTERPRETER
-from cleave.runtime.launch import TORCH_DTYPES, Bound, bind
+from cleave.runtime.launch import TORCH_DTYPES, Bound, TritonKernels
 from cleave.runtime.plan import Plan
 from cleave.schedule.program import Program
 from cleave.targets.triton_python import TritonFile, triton_file
@@ -29,24 +29,26 @@ from cleave.targets.triton_python import TritonFile, triton_file
 Tensor: TypeAlias = torch.Tensor | NDArray[Any]
 
 
-def lowered(program: Program) -> ModuleOp:
-    """The `tt` module of a program. Raises: CleaveError for what Triton cannot express."""
-    module = module_of(program)
-    module.verify()
-    ConvertSchedToTtPass().apply(Context(), module)
-    module.verify()
-    return module
-
-
-@dataclass(frozen=True)
 class Executable:
     """
     A lowered module with one program, ready to run.
 
-    `file` is what a GPU compiles, `interpreted` the same with bf16 emulated in f32, for the CPU.
+    `file` is what a GPU compiles, `interpreted` the same with bf16 emulated in f32, for the CPU. Made from a program, it is lowered
+    when that is needed; `file` and `binaries`, machine code by kernel for one architecture, may be given where they are known.
     """
 
-    module: ModuleOp
+    def __init__(self, source: Program | ModuleOp, file: TritonFile | None = None, binaries: Mapping[str, Binary] | None = None) -> None:
+        self._source = source
+        self._binaries: dict[str, Mapping[str, Binary]] = {}
+        if file is not None:
+            self.file = file
+        for binary in (binaries or {}).values():
+            self._binaries.setdefault(binary.architecture, binaries or {})
+
+    @cached_property
+    def module(self) -> ModuleOp:
+        """The `tt` module."""
+        return self._source if isinstance(self._source, ModuleOp) else lowered(self._source)
 
     @cached_property
     def file(self) -> TritonFile:
@@ -67,9 +69,32 @@ class Executable:
             raise CleaveError(self.module, f"the module has {len(self.file.plans)} programs", "run one at a time")
         return self.file.plans[0]
 
-    def bind(self, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int] | None = None) -> Bound:
-        """The program for CUDA tensors of these shapes and strides. Raises: CleaveError for inputs that do not fit."""
-        return bind(self.plan, self.file.text, self.file.kernels, inputs, symbols)
+    def binaries(self, architecture: str) -> Mapping[str, Binary]:
+        """The machine code of the kernels, compiled where it is not known. Raises: what Triton raises for code it cannot compile."""
+        if architecture not in self._binaries:
+            self._binaries[architecture] = compiled(self.module, self.file, architecture)
+        return self._binaries[architecture]
+
+    def bind(
+        self,
+        inputs: Sequence[torch.Tensor],
+        symbols: Mapping[str, int] | None = None,
+        shapes: Sequence[Sequence[int]] | None = None,
+    ) -> Bound:
+        """
+        The program for tensors of these shapes and strides on a GPU; `shapes` are those of the results where they should differ from
+        the layouts'. Raises: CleaveError for inputs that do not fit.
+        """
+        if torch.version.hip is not None:
+            # AMD's kernels are compiled and launched by Triton.
+            return Bound(self.plan, TritonKernels(self.file.text, self.file.kernels), inputs, symbols, shapes)
+        return CudaBound(self.plan, self.binaries(architecture_of(inputs)), inputs, symbols, shapes)
+
+
+def architecture_of(inputs: Sequence[torch.Tensor]) -> str:
+    """The architecture of the GPU that tensors are on, `sm_90` for Hopper; of the current one where there are none."""
+    major, minor = torch.cuda.get_device_capability(inputs[0].device if inputs else None)
+    return f"sm_{major}{minor}"
 
 
 def executable(program: Program | ModuleOp) -> Executable:

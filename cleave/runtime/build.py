@@ -1,0 +1,81 @@
+"""
+From a scheduled program to machine code: lowering and ahead-of-time compilation, in any process, without a GPU.
+
+Compiled kernels are kept in the cache by what they are compiled from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from cleave.bridge.sched import module_of
+from cleave.dialects import tt
+from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
+from cleave.runtime.binary import Binary
+from cleave.runtime.cache import Store, key_of, versions
+from cleave.runtime.compile import compile_kernel
+from cleave.runtime.plan import calls
+from cleave.schedule.program import Program
+from cleave.targets.triton_python import TritonFile, triton_file
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program as a Triton file, and the machine code of the kernels that were asked for, by name."""
+
+    file: TritonFile
+    binaries: Mapping[str, Binary]
+
+
+def lowered(program: Program) -> ModuleOp:
+    """The `tt` module of a program. Raises: CleaveError for what Triton cannot express."""
+    module = module_of(program)
+    module.verify()
+    ConvertSchedToTtPass().apply(Context(), module)
+    module.verify()
+    return module
+
+
+def build(program: Program, architecture: str, wanted: Sequence[str] | None = None, store: Store | None = None) -> Built:
+    """
+    Lowers a program and compiles the `wanted` kernels, all where none are given.
+
+    Raises: CleaveError for what Triton cannot express, and what Triton raises for code that it cannot compile.
+    """
+    module = lowered(program)
+    file = triton_file(module)
+    return Built(file, compiled(module, file, architecture, wanted, store))
+
+
+def compiled(
+    module: ModuleOp, file: TritonFile, architecture: str, wanted: Sequence[str] | None = None, store: Store | None = None
+) -> dict[str, Binary]:
+    """The machine code of kernels of a lowered module; arguments and errors as for `build`."""
+    store = store or Store()
+    out: dict[str, Binary] = {}
+    for plan in file.plans:
+        for call in calls(plan):
+            if call.kernel in out or (wanted is not None and call.kernel not in wanted):
+                continue
+            alone = _alone(module, call.kernel)
+            text = triton_file(alone)
+            func = next(op for op in alone.ops if isinstance(op, tt.FuncOp))
+            signature = [str(type_) for type_ in func.function_type.inputs]
+            attributes = [str(entry) for entry in func.arg_attrs or ()]
+            key = key_of("kernel", versions()[1], text.text, signature, attributes, architecture, call.num_warps, call.num_stages)
+            binary = store.get("kernels", key)
+            if not isinstance(binary, Binary):
+                binary = compile_kernel(text, func, call, architecture).binary
+                store.put("kernels", key, binary)
+            out[call.kernel] = binary
+    return out
+
+
+def _alone(module: ModuleOp, kernel: str) -> ModuleOp:
+    """A module with one function and no host program, so that its text does not depend on the rest and needs no torch."""
+    function = next(op for op in module.ops if isinstance(op, tt.FuncOp) and op.sym_name.data == kernel)
+    return ModuleOp([function.clone()])

@@ -1,0 +1,64 @@
+"""
+The server of `cleave.runtime.builders`: forks a worker for every connection it is sent. Its argument is a socket's descriptor.
+
+A worker first sends its process number, then answers each `(program, architecture, wanted)` with what was built, or with a
+text that says why not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import socket
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from cleave.runtime.build import build
+
+IMPORTS = ("triton", "triton.compiler")
+"""What `build` imports when it runs, for the workers to have from the start."""
+
+
+def serve(connection: Connection[Any, Any]) -> None:
+    """Answers until the other end closes."""
+    connection.send(os.getpid())
+    while True:
+        try:
+            program, architecture, wanted = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            reply: object = build(program, architecture, wanted)
+        except Exception as error:
+            lines = [line for line in str(error).strip().splitlines() if line.strip()]
+            reply = f"{type(error).__name__}: {lines[0].strip() if lines else ''}"[:400]
+        connection.send(reply)
+
+
+def main() -> None:
+    """Forks workers until the other end closes. The system buries them: the server does not wait."""
+    for name in IMPORTS:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        if not message:
+            return
+        for descriptor in descriptors:
+            if os.fork() == 0:
+                # Compilers are processes that a worker waits for.
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                control.close()
+                try:
+                    serve(Connection(descriptor))
+                finally:
+                    os._exit(0)
+            os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""
+A pool of processes that lower and compile programs.
+
+One server process imports what is needed once, never touches a GPU, and forks a worker for each thread of the pool. A worker
+that dies on a program, or takes too long, fails that program alone: another is forked. Forking this process instead would copy its
+threads' locks and its CUDA context; starting fresh ones would import everything in each.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from cleave.runtime.build import Built
+from cleave.runtime.connection import Gone, Peer, started
+from cleave.schedule.program import Program
+
+PATIENCE = 60.0
+IDLE = 20.0
+MOST = 16
+
+
+class BuildError(RuntimeError):
+    """A program could not be lowered or compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    program: Program
+    architecture: str
+    wanted: tuple[str, ...] | None
+    patience: float
+    result: Future[Built]
+
+
+class Builders:
+    """The pool; threads and processes start when they are needed, and stop when idle."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or min(MOST, len(os.sched_getaffinity(0)))
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._waiting = 0
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def warm(self) -> None:
+        """Starts the server, whose imports then overlap with other work."""
+        with self._lock:
+            self._started()
+
+    def submit(self, program: Program, architecture: str, wanted: Sequence[str] | None = None, patience: float = PATIENCE) -> Future[Built]:
+        """The program built as by `cleave.runtime.build.build`; the result may raise BuildError. Jobs start in order."""
+        result: Future[Built] = Future()
+        with self._lock:
+            self._jobs.put(_Job(program, architecture, tuple(wanted) if wanted is not None else None, patience, result))
+            if self._waiting < self._jobs.qsize() and self._threads < self.workers:
+                self._threads += 1
+                threading.Thread(target=self._serve, name="cleave builder", daemon=True).start()
+        return result
+
+    def close(self) -> None:
+        """Ends the server; workers end with their work."""
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+            if self._server is not None:
+                try:
+                    self._server.wait(5)
+                except subprocess.TimeoutExpired:
+                    self._server.kill()
+                    self._server.wait()
+                self._server = None
+
+    def _serve(self) -> None:
+        peer: Peer | None = None
+        while True:
+            with self._lock:
+                self._waiting += 1
+            try:
+                job = self._jobs.get(timeout=IDLE)
+            except queue.Empty:
+                with self._lock:
+                    self._waiting -= 1
+                    if not self._jobs.empty():
+                        continue
+                    self._threads -= 1
+                break
+            with self._lock:
+                self._waiting -= 1
+            if job.result.set_running_or_notify_cancel():
+                peer = self._built(job, peer)
+        if peer is not None:
+            peer.close()
+
+    def _built(self, job: _Job, peer: Peer | None) -> Peer | None:
+        """Does a job with a worker, a new one where there is none; gives back the worker, if it is still of use."""
+        try:
+            peer = peer or self._forked()
+            reply = peer.ask((job.program, job.architecture, job.wanted), job.patience)
+        except Gone as error:
+            job.result.set_exception(BuildError(f"the compiler: {error}"))
+            return None
+        except OSError as error:
+            job.result.set_exception(BuildError(f"no compiler could be started: {error}"))
+            return None
+        if isinstance(reply, Built):
+            job.result.set_result(reply)
+        else:
+            job.result.set_exception(BuildError(str(reply)))
+        return peer
+
+    def _forked(self) -> Peer:
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            socket.send_fds(self._started(), [b"w"], [theirs.fileno()])
+        connection: Connection[Any, Any] = Connection(ours.detach())
+        if not connection.poll(PATIENCE):
+            connection.close()
+            raise Gone("it did not start")
+        try:
+            return Peer(connection, int(connection.recv()))
+        except EOFError as error:
+            raise Gone("it did not start") from error
+
+    def _started(self) -> socket.socket:
+        if self._control is None or self._server is None or self._server.poll() is not None:
+            # A worker must not see the GPU, nor run numpy's threads, which do not survive the fork.
+            alone = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
+            self._server, self._control = started("cleave.runtime.builder", alone, without=("TRITON_INTERPRET",))
+        return self._control
+
+
+BUILDERS = Builders()
+"""The pool that all callers share."""
+
+atexit.register(BUILDERS.close)

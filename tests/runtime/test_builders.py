@@ -1,0 +1,103 @@
+"""The pool of processes that compile: results, failures of single programs, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleave.runtime.build import build
+from cleave.runtime.builders import BuildError, Builders
+from cleave.runtime.cache import Store
+from cleave.runtime.connection import Gone, Peer
+from cleave.schedule.program import Program
+from tests import tile_programs
+
+
+@pytest.fixture(scope="module")
+def builders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builders]:
+    folder = str(tmp_path_factory.mktemp("cache"))
+    before = os.environ.get("CLEAVE_CACHE_DIR")
+    os.environ["CLEAVE_CACHE_DIR"] = folder
+    pool = Builders(2)
+    yield pool
+    pool.close()
+    if before is None:
+        del os.environ["CLEAVE_CACHE_DIR"]
+    else:
+        os.environ["CLEAVE_CACHE_DIR"] = before
+
+
+def broken() -> Program:
+    """A program with a number of warps that no block may have."""
+    program = tile_programs.rows()
+    return replace(program, kernels=tuple(replace(kernel, num_warps=3) for kernel in program.kernels))
+
+
+def test_programs_are_built_elsewhere_as_here(builders: Builders, tmp_path: Path) -> None:
+    programs = [tile_programs.rows(), tile_programs.split_sum()]
+    results = [builders.submit(program, "sm_90") for program in programs]
+    for program, result in zip(programs, results, strict=True):
+        here = build(program, "sm_90", store=Store(tmp_path))
+        there = result.result(120)
+        assert there.file.text == here.file.text and there.file.plans == here.file.plans
+        assert {name: binary.arguments for name, binary in there.binaries.items()} == {
+            name: binary.arguments for name, binary in here.binaries.items()
+        }
+        assert all(binary.image.startswith(b"\x7fELF") for binary in there.binaries.values())
+
+
+def test_only_the_wanted_kernels_are_compiled(builders: Builders) -> None:
+    assert list(builders.submit(tile_programs.split_sum(), "sm_80", ["combine"]).result(120).binaries) == ["combine"]
+
+
+def test_a_program_that_does_not_compile_fails_alone(builders: Builders) -> None:
+    bad = builders.submit(broken(), "sm_90")
+    good = builders.submit(tile_programs.rows(), "sm_90")
+    with pytest.raises(BuildError, match="use a power of two"):
+        bad.result(120)
+    assert good.result(120).binaries
+
+
+def test_an_unknown_architecture_says_so(builders: Builders) -> None:
+    with pytest.raises(BuildError, match="is not an architecture"):
+        builders.submit(tile_programs.rows(), "vax").result(120)
+
+
+def test_a_program_that_takes_too_long_fails_alone(builders: Builders) -> None:
+    slow = builders.submit(tile_programs.streamed(), "gfx942", patience=0.01)
+    with pytest.raises(BuildError, match="no answer within"):
+        slow.result(120)
+    assert builders.submit(tile_programs.rows(), "sm_90").result(120).binaries
+
+
+def test_a_pool_that_lost_its_server_starts_another(builders: Builders) -> None:
+    builders.submit(tile_programs.rows(), "sm_90").result(120)
+    server = builders._server
+    assert server is not None
+    server.kill()
+    server.wait()
+    builders.close()
+    assert builders.submit(tile_programs.rows("bf16"), "sm_90").result(120).binaries
+
+
+def test_a_peer_that_is_silent_is_ended() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[theirs.fileno()])
+        connection: Connection[Any, Any] = Connection(ours.detach())
+        started = time.monotonic()
+        with pytest.raises(Gone, match="no answer"):
+            Peer(connection, child.pid).ask("hello", 0.2)
+        assert time.monotonic() - started < 5
+    assert child.wait(10) == -signal.SIGKILL

@@ -227,6 +227,8 @@ class Resolver:
                 back = isinstance(step, int) and step < 0
                 stride = number(-step) if isinstance(step, int) and back else number(_extent(step))
                 moved = combined("sub" if back else "add", number(_extent(start)), combined("mul", at[new], stride))
+                # Lanes past the end of the new axis would reach below 0.
+                moved = _clamped(moved) if back else moved
                 return self._arg(args[0], {**at, axis: moved})
             case "index", (str(axis), place):
                 return self._arg(args[0], {**at, axis: number(_extent(place))})

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import SymbolTable
 
 from cleave.assembly import names_of
 from cleave.dialects import sched
@@ -321,7 +322,7 @@ def program_of(op: sched.ProgramOp) -> Program:
                 steps.append(Allocate(plain_buffer(step.buffer_name.data, step.out.type), step.zeroed is not None))
             case sched.LaunchOp():
                 if step.kernel not in kernels:
-                    found = sched.SymbolTable.lookup_symbol(op, step.callee)
+                    found = SymbolTable.lookup_symbol(op, step.callee)
                     assert isinstance(found, sched.KernelOp), f"@{step.kernel} is not a kernel"
                     kernels[step.kernel] = kernel_of(found)
                 steps.append(Launch(step.kernel, tuple(values[buffer] for buffer in step.buffers)))

@@ -1,0 +1,410 @@
+"""The host side of `sched`: programs and their steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    HasParent,
+    IsolatedFromAbove,
+    MemoryAllocEffect,
+    MemoryWriteEffect,
+    NoTerminator,
+    SymbolOpInterface,
+    SymbolTable,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from cleave.assembly import (
+    names_attr,
+    names_of,
+    parse_extent,
+)
+from cleave.dialects.sched.kernel import KernelOp, checked_extent, parse_named, print_named, spelled_extent
+from cleave.dialects.sched.types import BufferType, Word, check_names, parse_defined
+from cleave.layouts import layout_axes
+
+SCALAR_ARGUMENT = re.compile(r"(size [A-Za-z_][A-Za-z0-9_]*|stride \d+ [A-Za-z_][A-Za-z0-9_]* by [1-9]\d*|count \d+)\Z")
+
+
+@irdl_op_definition
+class ProgramOp(IRDLOperation):
+    """
+    The host side: allocates workspaces and launches kernels, in order.
+
+    Arguments of the body are the inputs, then the outputs, each with the layout that maps its memory to axes. `sizes` gives
+    every axis its extent over the symbols:
+
+        sched.program @f sizes [m = m, r = 2, p = "2*m"] (%x: !sched.buffer<[m : 1], f32> layout "m")
+            -> (%y: !sched.buffer<[m : 1], f32> layout "m") { sched.launch @k(%x, %y) }
+    """
+
+    name = "sched.program"
+    sym_name = prop_def(StringAttr)
+    buffer_names = prop_def(ArrayAttr[StringAttr])
+    layouts = prop_def(ArrayAttr[StringAttr])
+    input_count = prop_def(IntegerAttr)
+    axes = prop_def(ArrayAttr[StringAttr])
+    extents = prop_def(ArrayAttr[StringAttr])
+    notes = opt_prop_def(ArrayAttr[StringAttr])
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        buffer_names: Sequence[str],
+        layouts: Sequence[str],
+        input_count: int,
+        sizes: Sequence[tuple[str, str]],
+        body: Region,
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "buffer_names": names_attr(buffer_names),
+                "layouts": names_attr(layouts),
+                "input_count": IntegerAttr(input_count, i64),
+                "axes": names_attr([axis for axis, _ in sizes]),
+                "extents": names_attr([size for _, size in sizes]),
+                "notes": names_attr(notes) if notes else None,
+            },
+            regions=[body],
+        )
+
+    @property
+    def sizes(self) -> tuple[tuple[str, str], ...]:
+        """Extent over the symbols by axis."""
+        return tuple(zip(names_of(self.axes), names_of(self.extents), strict=True))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name().data
+
+        def size() -> tuple[str, str]:
+            axis = parser.parse_identifier()
+            parser.parse_punctuation("=")
+            return axis, parse_extent(parser).text
+
+        def buffer() -> tuple[Parser.Argument, str, str]:
+            argument, own = parse_named(parser)
+            parser.parse_punctuation(":")
+            resolved = argument.resolve(parser.parse_type())
+            parser.parse_keyword("layout")
+            return resolved, own, parser.parse_str_literal()
+
+        parser.parse_keyword("sizes")
+        sizes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, size)
+        notes: list[str] = []
+        if parser.parse_optional_keyword("notes"):
+            notes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, buffer)
+        parser.parse_punctuation("->")
+        outputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, buffer)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        everything = [*inputs, *outputs]
+        body = parser.parse_region([argument for argument, _, _ in everything])
+        op = cls(name, [own for _, own, _ in everything], [layout for _, _, layout in everything], len(inputs), sizes, body, notes)
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        def buffer(entry: tuple[SSAValue, str, str]) -> None:
+            print_named(printer, entry[0], entry[1])
+            printer.print_string(": ")
+            printer.print_attribute(entry[0].type)
+            printer.print_string(f' layout "{entry[2]}"')
+
+        everything = list(zip(self.body.block.args, names_of(self.buffer_names), names_of(self.layouts), strict=True))
+        count = self.input_count.value.data
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name)
+        printer.print_string(" sizes [" + ", ".join(f"{axis} = {spelled_extent(size)}" for axis, size in self.sizes) + "]")
+        if self.notes:
+            printer.print_string(" notes [")
+            printer.print_list(names_of(self.notes), printer.print_string_literal)
+            printer.print_string("]")
+        printer.print_string(" (")
+        printer.print_list(everything[:count], buffer)
+        printer.print_string(") -> (")
+        printer.print_list(everything[count:], buffer)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        check_names(names_of(self.buffer_names), "buffer")
+        check_names(names_of(self.axes), "axis")
+        if len(self.axes) != len(self.extents):
+            raise VerifyException(f"{len(self.axes)} axes have {len(self.extents)} extents")
+        for size in names_of(self.extents):
+            checked_extent(size)
+        arguments = self.body.block.args
+        if not len(arguments) == len(self.buffer_names) == len(self.layouts) or not 0 <= self.input_count.value.data <= len(arguments):
+            raise VerifyException("the body's arguments, their names and their layouts are not as many")
+        for value, name, layout in zip(arguments, names_of(self.buffer_names), names_of(self.layouts), strict=True):
+            if not isinstance(value.type, BufferType):
+                raise VerifyException(f"argument '{name}' is {value.type}; a buffer is needed")
+            try:
+                laid = layout_axes(layout)
+            except ValueError as error:
+                raise VerifyException(str(error)) from error
+            for axis in names_of(value.type.axes):
+                if axis not in laid:
+                    raise VerifyException(f"axis '{axis}' of buffer '{name}' is not in its layout '{layout}'")
+            for axis in laid:
+                if axis not in names_of(value.type.axes):
+                    raise VerifyException(f"axis '{axis}' of layout '{layout}' is not in buffer '{name}'")
+                if axis not in names_of(self.axes):
+                    raise VerifyException(f"axis '{axis}' of buffer '{name}' has no size; add it to sizes")
+
+
+@irdl_op_definition
+class AllocateOp(IRDLOperation):
+    """
+    A workspace, contiguous in the order of its axes: `%p = sched.allocate partial : !sched.buffer<[s : ?, m : 1], f32>`.
+
+    A `zeroed` one holds zeros when the program starts, and kernels leave zeros there: it is cleared once, not for every run.
+    """
+
+    name = "sched.allocate"
+    buffer_name = prop_def(StringAttr)
+    zeroed = opt_prop_def(UnitAttr)
+    out = result_def(BufferType)
+    traits = traits_def(MemoryAllocEffect(), HasParent(ProgramOp))
+    custom_directives = (Word,)
+    assembly_format = "custom<Word>($buffer_name) (`zeroed` $zeroed^)? attr-dict `:` type($out)"
+
+    def __init__(self, name: str, out: BufferType, zeroed: bool = False) -> None:
+        properties = {"buffer_name": StringAttr(name), "zeroed": UnitAttr() if zeroed else None}
+        super().__init__(result_types=[out], properties=properties)
+
+    def verify_(self) -> None:
+        check_names([self.buffer_name.data], "buffer")
+        parent = self.parent_op()
+        if isinstance(parent, ProgramOp):
+            for axis in names_of(self.out.type.axes):
+                if axis not in names_of(parent.axes):
+                    raise VerifyException(f"axis '{axis}' has no size; add it to the sizes of the program")
+
+
+def parse_call(parser: Parser) -> list[SSAValue]:
+    """Operands in parentheses."""
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined(parser))
+
+
+def print_call(printer: Printer, callee: str, operands: Sequence[SSAValue]) -> None:
+    """A callee and its operands in parentheses."""
+    printer.print_string(f" {callee}(")
+    printer.print_list(operands, printer.print_operand)
+    printer.print_string(")")
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """Runs a kernel on buffers, in the order of the kernel's: `sched.launch @k(%x, %y)`."""
+
+    name = "sched.launch"
+    callee = prop_def(SymbolRefAttr)
+    buffers = var_operand_def(BufferType)
+    traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
+
+    def __init__(self, callee: str, buffers: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[list(buffers)], properties={"callee": SymbolRefAttr(callee)})
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return self.callee.root_reference.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        op = cls(parser.parse_symbol_name().data, parse_call(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_call(printer, f"@{self.kernel}", self.buffers)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if not isinstance(parent, ProgramOp) or parent.parent_op() is None:
+            return
+        kernel = SymbolTable.lookup_symbol(parent, self.callee)
+        if not isinstance(kernel, KernelOp):
+            raise VerifyException(f"'@{self.kernel}' is not a sched.kernel of the module")
+        wanted = kernel.buffer_arguments
+        if len(wanted) != len(self.buffers):
+            raise VerifyException(f"{len(self.buffers)} buffers are given; kernel '@{self.kernel}' takes {len(wanted)}")
+        for position, (value, argument) in enumerate(zip(self.buffers, wanted, strict=True)):
+            given, own = value.type, argument.type
+            same = isinstance(given, BufferType) and isinstance(own, BufferType) and (given.axes, given.element) == (own.axes, own.element)
+            if not same:
+                raise VerifyException(f"buffer {position} is {given}; kernel '@{self.kernel}' takes {own}")
+        symbols = {symbol for _, size in parent.sizes for symbol in checked_extent(size).symbols}
+        for name in names_of(kernel.sizes):
+            if name not in names_of(parent.axes) and name not in symbols:
+                raise VerifyException(f"kernel '@{self.kernel}' takes the size of '{name}', which the program does not have")
+
+
+LIBRARY_CALLEES = ("matmul",)
+
+
+@irdl_op_definition
+class LibraryCallOp(IRDLOperation):
+    """
+    Work done by a library: `sched.library_call matmul(%a, %b) into %c over [k]`.
+
+    Callees: matmul, the sum over the listed axes of the product of two buffers.
+    """
+
+    name = "sched.library_call"
+    callee = prop_def(StringAttr)
+    over = prop_def(ArrayAttr[StringAttr])
+    out = operand_def(BufferType)
+    args = var_operand_def(BufferType)
+    traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
+
+    def __init__(self, callee: str, out: SSAValue, args: Sequence[SSAValue], over: Sequence[str]) -> None:
+        super().__init__(operands=[out, list(args)], properties={"callee": StringAttr(callee), "over": names_attr(over)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        callee = parser.parse_identifier()
+        args = parse_call(parser)
+        parser.parse_keyword("into")
+        out = parse_defined(parser)
+        parser.parse_keyword("over")
+        op = cls(callee, out, args, parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_call(printer, self.callee.data, self.args)
+        printer.print_string(" into ")
+        printer.print_operand(self.out)
+        printer.print_string(f" over [{', '.join(names_of(self.over))}]")
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        if self.callee.data not in LIBRARY_CALLEES:
+            raise VerifyException(f"'{self.callee.data}' is not a library routine; use {', '.join(LIBRARY_CALLEES)}")
+        if len(self.args) != 2:
+            raise VerifyException(f"{len(self.args)} operands; matmul takes 2")
+        first, second = (names_of(cast(BufferType, arg.type).axes) for arg in self.args)
+        out = names_of(cast(BufferType, self.out.type).axes)
+        for axis in names_of(self.over):
+            if axis not in first or axis not in second:
+                raise VerifyException(f"axis '{axis}' is not in both operands ({', '.join(first)} and {', '.join(second)})")
+        left = [axis for axis in dict.fromkeys((*first, *second)) if axis not in names_of(self.over)]
+        if sorted(left) != sorted(out):
+            raise VerifyException(f"the result has axes {', '.join(out)}; the product has {', '.join(left)}")
+
+
+@irdl_op_definition
+class LaunchFuncOp(IRDLOperation):
+    """
+    Runs a lowered kernel, `tt.func @callee`: what `sched.launch` becomes under `convert-sched-to-tt`.
+
+    `grid` counts programs along each of its dimensions, fastest varying first; the function numbers them all along x. It
+    takes the addresses of the buffers and then `scalars`, each `size NAME` (of an axis or a symbol), `stride POSITION AXIS by
+    DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid).
+    """
+
+    name = "sched.launch_func"
+    callee = prop_def(SymbolRefAttr)
+    buffers = var_operand_def(BufferType)
+    grid = prop_def(ArrayAttr[StringAttr])
+    scalars = prop_def(ArrayAttr[StringAttr])
+    num_warps = prop_def(IntegerAttr)
+    num_stages = prop_def(IntegerAttr)
+    traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
+
+    def __init__(
+        self,
+        callee: str,
+        buffers: Sequence[SSAValue],
+        grid: Sequence[str],
+        scalars: Sequence[str],
+        num_warps: int = 4,
+        num_stages: int = 3,
+    ) -> None:
+        super().__init__(
+            operands=[list(buffers)],
+            properties={
+                "callee": SymbolRefAttr(callee),
+                "grid": names_attr(grid),
+                "scalars": names_attr(scalars),
+                "num_warps": IntegerAttr(num_warps, i64),
+                "num_stages": IntegerAttr(num_stages, i64),
+            },
+        )
+
+    @property
+    def kernel(self) -> str:
+        """The name of the function."""
+        return self.callee.root_reference.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name().data
+        buffers = parse_call(parser)
+        parser.parse_keyword("grid")
+        grid = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_extent(parser).text)
+        parser.parse_keyword("scalars")
+        scalars = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
+        parser.parse_keyword("warps")
+        warps = parser.parse_integer(allow_negative=False)
+        parser.parse_keyword("stages")
+        op = cls(name, buffers, grid, scalars, warps, parser.parse_integer(allow_negative=False))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_call(printer, f"@{self.kernel}", self.buffers)
+        printer.print_string(" grid [" + ", ".join(spelled_extent(count) for count in names_of(self.grid)) + "]")
+        printer.print_string(" scalars [" + ", ".join(f'"{entry}"' for entry in names_of(self.scalars)) + "]")
+        printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        for count in names_of(self.grid):
+            checked_extent(count)
+        for entry in names_of(self.scalars):
+            if not SCALAR_ARGUMENT.match(entry):
+                raise VerifyException(
+                    f"'{entry}' is not a scalar argument; use 'size NAME', 'stride POSITION AXIS by DIVISOR' or 'count POSITION'"
+                )
+            if entry.startswith("stride"):
+                _, position, axis, _, _ = entry.split()
+                if int(position) >= len(self.buffers):
+                    raise VerifyException(f"'{entry}' names buffer {position} of {len(self.buffers)}")
+                if axis not in names_of(cast(BufferType, self.buffers[int(position)].type).axes):
+                    raise VerifyException(f"'{entry}' names an axis that the buffer does not have")

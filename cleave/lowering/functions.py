@@ -118,7 +118,7 @@ class Functions:
             case "neg":
                 return self.binary("sub", self.number(0, x), x)
             case "abs":
-                return apply(self.blocks, math_dialect.AbsIOp, x)
+                return self.binary("max", x, self.integer_unary("neg", x))
             case "relu":
                 return self.binary("max", x, self.number(0, x))
             case "not":

@@ -59,7 +59,6 @@ _CALLS: dict[type[Operation], str] = {
     math.ErfOp: "tl.erf",
     math.FloorOp: "tl.floor",
     math.AbsFOp: "tl.abs",
-    math.AbsIOp: "tl.abs",
     arith.MaxnumfOp: "tl.maximum",
     arith.MinnumfOp: "tl.minimum",
     arith.MaximumfOp: "tl.maximum",

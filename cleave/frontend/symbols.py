@@ -12,7 +12,7 @@ from ..extents import extent
 from ..graph import Symbol
 from .bindings import Condition, Relation, SymbolRead
 from .sizes import Size, converted, quotient, simplified, to_extent
-from .tracing import dim_name, is_user_file
+from .tracing import dim_name, guards, is_user_file
 from .translation import ReadTensor, Translation
 
 
@@ -100,7 +100,8 @@ def conditions(state: Translation, names: Mapping[str, str]) -> Iterable[Conditi
     """
     What a call must satisfy beyond the sizes of arguments: declared bounds, and relations that tracing assumed.
 
-    Equalities are left out, since tracing replaces one side by the other, and so is a size that must not be 1, which is how
+    Where tracing replaced one size by an equal one, the sizes of arguments are the check. Left out is a size that must not
+    be 1, which is how
     torch tells broadcasting apart: here, dimensions of equal symbols are one axis at any size. A relation from a branch in the
     user's code always counts. Raises: CleaveError for such a branch that is no comparison of sizes.
     """
@@ -110,25 +111,22 @@ def conditions(state: Translation, names: Mapping[str, str]) -> Iterable[Conditi
             yield Condition(to_extent(size, names), ">=", extent(low))
         if high is not None:
             yield Condition(to_extent(size, names), "<=", extent(high))
-    for guard, expr in _guards(state):
-        location: Any = getattr(getattr(guard, "sloc", None), "framework_loc", None)
-        user = location is not None and is_user_file(str(location.filename))
+    for left, right in state.assumed:
+        yield Condition(to_extent(state.renamed(left), names), "==", to_extent(state.renamed(right), names))
+    for guard, expr in guards(state.traced):
+        place = _user_place(guard)
         found = _relation(state, expr, names)
-        if found is not None and (user or found.relation != "!="):
+        if found is not None and (place or found.relation != "!="):
             yield found
-        elif found is None and user and expr != sympy.true:
-            place = f"{location.filename}:{location.lineno}"
+        elif found is None and place and expr != sympy.true and not isinstance(expr, sympy.Eq):
             raise CleaveError(place, f"branches on sizes by {expr}", "branch on a comparison of two sizes")
 
 
-def _guards(state: Translation) -> Iterable[tuple[Any, Any]]:
-    """What tracing assumed of sizes, each with its expression after all that is known to be equal."""
-    for node in state.traced.program.graph.nodes:
-        mode = getattr(node.meta.get("val"), "fake_mode", None)
-        environment: Any = getattr(mode, "shape_env", None)
-        if environment is not None:
-            return [(guard, environment.simplify(guard.expr)) for guard in environment.guards]
-    return []
+def _user_place(guard: Any) -> str:
+    """The line of the user's code that asked for a relation of sizes, empty where torch did."""
+    location: Any = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+    filename = str(getattr(location, "filename", ""))
+    return f"{filename}:{location.lineno}" if filename and is_user_file(filename) else ""
 
 
 _RELATIONS: tuple[tuple[Any, Relation], ...] = (

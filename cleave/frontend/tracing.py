@@ -113,6 +113,16 @@ def operator_name(target: Any) -> str:
     return str(schema.name).partition("::")[2] if schema is not None else str(getattr(target, "__name__", target))
 
 
+def guards(traced: Traced) -> list[tuple[Any, Any]]:
+    """What tracing assumed of sizes, each with its expression after all that is known to be equal."""
+    for node in traced.program.graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        environment: Any = getattr(mode, "shape_env", None)
+        if environment is not None:
+            return [(guard, environment.simplify(guard.expr)) for guard in environment.guards]
+    return []
+
+
 def is_mutation(node: Any) -> bool:
     """Whether a traced operator writes to one of its arguments."""
     return node.op == "call_function" and getattr(getattr(node.target, "_schema", None), "is_mutable", False)

@@ -4,10 +4,11 @@ The walk over a traced program: an input for each tensor that it reads, and what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import sympy
 import torch
 from torch.export.graph_signature import InputKind
 
@@ -15,12 +16,13 @@ from ..errors import CleaveError
 from .bindings import Source
 from .naming import identifier, unique
 from .operators import Result, lower
-from .sizes import Size, equal, from_torch, simplified
-from .tracing import Traced, argument_names, dim_name, memory_of, operator_name, place_of
+from .sizes import Size, converted, equal, from_torch, simplified
+from .tracing import Traced, argument_names, dim_name, guards, memory_of, operator_name, place_of
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
 _MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
+_SLICES = ("slice", "narrow", "select", "split", "split_with_sizes", "chunk", "sym_size")
 _PYTHON: Mapping[str, str] = {"mul": "mul", "add": "add", "sub": "sub", "truediv": "div", "pow": "pow", "neg": "neg"}
 
 
@@ -45,7 +47,11 @@ class Returned:
 
 @dataclass
 class Translation:
-    """What translating one traced program collects. `results` are in the order of the program's."""
+    """
+    What translating one traced program collects.
+
+    `results` are in the order of the program's; `assumed` are sizes that must turn out equal in every call.
+    """
 
     traced: Traced
     cx: Lowering = field(default_factory=Lowering)
@@ -53,11 +59,21 @@ class Translation:
     tensors: dict[str, ReadTensor] = field(default_factory=dict[str, ReadTensor])
     constants: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
     results: list[Returned] = field(default_factory=list[Returned])
+    assumed: list[tuple[Size, Size]] = field(default_factory=list[tuple[Size, Size]])
     _equal: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
-    def declare_equal(self, symbol: Any, kept: Any) -> None:
-        """From now on, one symbol stands for another."""
-        self._equal[symbol] = kept
+    def declare_equal(self, size: Size, kept: Size) -> None:
+        """From now on, one size is written as another. Sizes that are no symbols are checked in every call."""
+        if not size.is_Symbol:
+            self.assumed.append((size, kept))
+        kept = self.canonical(kept)
+        self._equal = {old: new if isinstance(new, int) else simplified(new.subs(size, kept)) for old, new in self._equal.items()}
+        self._equal[size] = kept
+
+    def renamed(self, size: Size) -> Size:
+        """The size with only its symbols replaced by those that stand for them."""
+        table = {old: new for old, new in self._equal.items() if old.is_Symbol}
+        return size if isinstance(size, int) else simplified(size.subs(table, simultaneous=True))
 
     def size(self, found: Any) -> Size:
         """The size of a traced dimension, in which symbols that the program names alike are one. Raises: CleaveError."""
@@ -94,7 +110,10 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
 
 
 def _identify(state: Translation) -> None:
-    """Finds the symbols that the program gives one name: they are declared to be equal."""
+    """
+    Finds sizes that are declared to be equal, because the program gives their symbols one name, and sizes that tracing took to be
+    equal without replacing one by the other, as a broadcast of `x[:32]` against x does; calls are checked for these.
+    """
     first: dict[str, Any] = {}
     user = [spec.arg.name for spec in state.traced.program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
     nodes = {node.name: node for node in state.traced.program.graph.nodes if node.op == "placeholder"}
@@ -106,6 +125,23 @@ def _identify(state: Translation) -> None:
             kept = first.setdefault(dim_name(declared), size)
             if kept is not size:
                 state.declare_equal(size, kept)
+    for one, other in _paired(state.traced):
+        one, other = state.canonical(one), state.canonical(other)
+        if not isinstance(one, int) and not isinstance(other, int) and other.is_Symbol and not equal(one, other):
+            state.declare_equal(other, one)
+    for _, expr in guards(state.traced):
+        if isinstance(expr, sympy.Eq):
+            sides = sorted((converted(side) for side in expr.args), key=lambda side: (getattr(side, "is_Atom", True), str(side)))
+            if not isinstance(sides[0], int):
+                state.declare_equal(sides[0], sides[1])
+
+
+def _paired(traced: Traced) -> Iterable[tuple[Size, Size]]:
+    """Sizes that an operator pairs although tracing does not compare them: keys and values of an attention."""
+    for node in traced.program.graph.nodes:
+        if operator_name(node.target) == "scaled_dot_product_attention":
+            key, value = (arg.meta["val"].shape for arg in node.args[1:3])
+            yield from_torch(key[-2]), from_torch(value[-2])
 
 
 def _placeholders(state: Translation, marked: set[int]) -> None:
@@ -178,6 +214,7 @@ def _lowered(state: Translation, node: Any) -> Any:
     if not hasattr(node.target, "_schema"):
         cx.fail("this operator is not supported", "compute it outside of the compiled function")
     result = _result(state, found)
+    cx.only_sliced = bool(node.all_input_nodes) and all(operator_name(user.target) in _SLICES for user in node.all_input_nodes[0].users)
     out = lower(cx, node.target, args, kwargs, result)
     for value, one in zip(out if isinstance(out, tuple) else (out,), result.many or (result,), strict=True):
         if value is not None:

@@ -59,11 +59,18 @@ class Value:
 
 @dataclass(eq=False)
 class Lowering:
-    """What lowering a program keeps: its atoms, and the operation being lowered, for places and errors."""
+    """
+    What lowering a program keeps: its atoms, and the operation being lowered, for places and errors.
+
+    `uneven` are axes of which parts of different lengths are taken; `only_sliced` says that the first operand of the operation
+    is used by slices alone.
+    """
 
     atoms: Atoms = field(default_factory=Atoms)
     place: str = ""
     op: str = ""
+    uneven: dict[Atom, None] = field(default_factory=dict[Atom, None])
+    only_sliced: bool = False
 
     def fail(self, found: str, advice: str = "") -> NoReturn:
         """Raises: CleaveError at the operation being lowered."""

@@ -2,8 +2,8 @@
 Views: operations that only rearrange dimensions, most of which leave no operation behind.
 
 A reshape deals the atoms of all dimensions out to the new ones, splitting where a size asks for it. What cannot be had so
-(24 as 4 x 6 and as 3 x 8) is an explicit regrouping. Repeating adds atoms that the data lacks. A slice that is a whole part
-of an equal division splits the axis and picks the part; of an argument, other slices are an offset into its memory.
+(24 as 4 x 6 and as 3 x 8) is an explicit regrouping. Repeating adds atoms that the data lacks. Slices
+are in `cuts`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .atoms import Atom, Dim
 from .sizes import Size, equal, quotient, simplified
 from .values import Lowering, Node, Value
 
-_MOST_PARTS = 16
+MOST_PARTS = 16
+"""Into how many pieces a split may turn an axis, and of how many a stack may be made."""
 
 
 def with_dims(value: Value, dims: Sequence[Dim]) -> Value:
@@ -64,24 +65,25 @@ def expanded(cx: Lowering, value: Value, shape: Sequence[Size]) -> Value:
     dims: list[Dim] = [cx.atoms.dim(size) for size in shape[:lead]]
     for dim, size in zip(value.dims, shape[lead:], strict=True):
         dims.append(dim or cx.atoms.dim(size))
-    return _apart(cx, with_dims(value, dims))
+    return apart(cx, with_dims(value, dims))
 
 
 def repeated(cx: Lowering, value: Value, counts: Sequence[Size]) -> Value:
     """torch.repeat: the whole dimension over and over."""
     lead = len(counts) - len(value.dims)
     dims: list[Dim] = [()] * lead + list(value.dims)
-    return _apart(cx, with_dims(value, [(*cx.atoms.dim(count), *dim) for count, dim in zip(counts, dims, strict=True)]))
+    return apart(cx, with_dims(value, [(*cx.atoms.dim(count), *dim) for count, dim in zip(counts, dims, strict=True)]))
 
 
 def repeat_interleaved(cx: Lowering, value: Value, count: Size, dim: int) -> Value:
     """torch.repeat_interleave by a number: each element over and over."""
     dims = list(value.dims)
     dims[dim] = (*dims[dim], *cx.atoms.dim(count))
-    return _apart(cx, with_dims(value, dims))
+    return apart(cx, with_dims(value, dims))
 
 
-def _apart(cx: Lowering, value: Value) -> Value:
+def apart(cx: Lowering, value: Value) -> Value:
+    """The value, its axes kept apart."""
     cx.atoms.separate(leaf for dim in value.dims for leaf in dim)
     return value
 
@@ -122,7 +124,7 @@ def _regrouped(cx: Lowering, value: Value, shape: Sequence[Size]) -> Value:
             pairs.append((run, tuple(atom for part in parts for atom in part)))
         dims += parts
     out = Value(tuple(dims), value.node, value.dtype)
-    return _apart(cx, Value(out.dims, cx.regroup(value.node, pairs), value.dtype))
+    return apart(cx, Value(out.dims, cx.regroup(value.node, pairs), value.dtype))
 
 
 def _run(left: Sequence[Size], right: Sequence[Size]) -> tuple[int, int]:
@@ -145,91 +147,12 @@ def _run(left: Sequence[Size], right: Sequence[Size]) -> tuple[int, int]:
     return i, j
 
 
-def selected(cx: Lowering, value: Value, dim: int, position: Size) -> Value:
-    """torch.select: one position of a dimension, which goes."""
-    rest = (*value.dims[:dim], *value.dims[dim + 1 :])
-    held = set(cx.data(value.node))
-    leaves = cx.atoms.leaves(value.dims[dim])
-    if not held.intersection(leaves):
-        return with_dims(value, rest)
-    atoms = [leaf for leaf in cx.data(value.node) if leaf not in leaves]
-    return Value(rest, cx.node("index", (value.node,), value.node.dtype, (leaves, position), atoms), value.dtype)
-
-
-def sliced(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int = 1) -> Value:
-    """`length` positions of a dimension from `start` on, `step` apart."""
-    source = value.dims[dim]
-    size = cx.size(source)
-    if equal(size, length) and step == 1:
-        return value
-    before, after = value.dims[:dim], value.dims[dim + 1 :]
-    if length == 1:
-        rest = selected(cx, value, dim, start)
-        return with_dims(rest, (*before, (), *after))
-    held = set(cx.data(value.node))
-    if not held.intersection(cx.atoms.leaves(source)):
-        return _apart(cx, with_dims(value, (*before, cx.atoms.dim(length), *after)))
-    part = _equal_part(cx, value, dim, start, length, step)
-    if part is not None:
-        return part
-    shifted = _offset(cx, value, dim, start, length, step)
-    if shifted is not None:
-        return shifted
-    missing = [leaf for leaf in cx.atoms.leaves(source) if leaf not in held]
-    node = cx.stretch(value.node, missing) if missing else value.node
-    new = cx.atoms.dim(length)
-    atoms = [leaf for leaf in cx.data(node) if leaf not in cx.atoms.leaves(source)]
-    node = cx.node("slice", (node,), node.dtype, (cx.atoms.leaves(source), new[0], start, step), (*atoms, *new))
-    return _apart(cx, Value((*before, new, *after), node, value.dtype))
-
-
-def _equal_part(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int) -> Value | None:
-    """A slice that is one of several equal parts, or one residue of a step: an index of the small part of a split."""
-    source = value.dims[dim]
-    size = cx.size(source)
-    if step == 1:
-        parts, chosen = quotient(size, length), quotient(start, length)
-        if chosen is None or not isinstance(parts, int) or parts > _MOST_PARTS:
-            return None
-        found = cx.split_leading(source, parts, length)
-        part, rest = found if found is not None else ((), ())
-    else:
-        if not isinstance(start, int) or start >= step or not equal(size, simplified(length * step)):
-            return None
-        found = cx.split_leading(source, length, step)
-        chosen = start
-        rest, part = found if found is not None else ((), ())
-    if found is None:
-        return None
-    whole = with_dims(value, (*value.dims[:dim], part, rest, *value.dims[dim + 1 :]))
-    return selected(cx, whole, dim, chosen)
-
-
-def _offset(cx: Lowering, value: Value, dim: int, start: Size, length: Size, step: int) -> Value | None:
-    """A slice of an argument along one of its own dimensions: another view of the same memory."""
-    node = value.node
-    if node.kind != "input":
-        return None
-    key, entries = node.attr
-    leaves = cx.atoms.leaves(value.dims[dim])
-    for at, (atoms, source, first, stride) in enumerate(entries):
-        if cx.atoms.leaves(atoms) != leaves:
-            continue
-        new = cx.atoms.dim(length)
-        entry = (new, source, simplified(first + start * stride), stride * step)
-        changed = (*entries[:at], entry, *entries[at + 1 :])
-        held = [atom for entry in changed for atom in entry[0]]
-        view = Node("input", (), tuple(held), node.dtype, (key, changed), node.place)
-        return _apart(cx, Value((*value.dims[:dim], new, *value.dims[dim + 1 :]), view, value.dtype))
-    return None
-
-
 def concatenated(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.dtype, working: str) -> Value:
     """torch.cat. Equal pieces become an axis of their own, outside the axis of one piece."""
     sizes = [cx.size(value.dims[dim]) for value in values]
     if len(values) == 1:
         return values[0]
-    if len(values) <= _MOST_PARTS and all(equal(size, sizes[0]) for size in sizes):
+    if len(values) <= MOST_PARTS and all(equal(size, sizes[0]) for size in sizes):
         return _stacked(cx, values, dim, dim, dtype, working)
     rank = len(values[0].dims)
     space: dict[Hashable, Dim] = {}
@@ -249,13 +172,13 @@ def concatenated(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.d
         atoms.update(dict.fromkeys(leaf for leaf in cx.data(node) if leaf not in cx.atoms.leaves(piece)))
     node = cx.node("concat", nodes, working, (tuple(pieces), new), (*atoms, new))
     dims = [(new,) if at == dim else space[at] for at in range(rank)]
-    return _apart(cx, Value(tuple(dims), node, dtype))
+    return apart(cx, Value(tuple(dims), node, dtype))
 
 
 def stacked(cx: Lowering, values: Sequence[Value], dim: int, dtype: torch.dtype, working: str) -> Value:
     """torch.stack. Raises: CleaveError for more pieces than a chain of selects can sensibly hold."""
-    if len(values) > _MOST_PARTS:
-        cx.fail(f"{len(values)} pieces", f"stack at most {_MOST_PARTS}")
+    if len(values) > MOST_PARTS:
+        cx.fail(f"{len(values)} pieces", f"stack at most {MOST_PARTS}")
     return _stacked(cx, values, dim, None, dtype, working)
 
 
@@ -271,4 +194,4 @@ def _stacked(cx: Lowering, values: Sequence[Value], dim: int, joined: int | None
         result = (*dims[:dim], piece, *dims[dim:])
     else:
         result = (*dims[:dim], (*piece, *dims[dim]), *dims[dim + 1 :])
-    return _apart(cx, Value(result, out, dtype))
+    return apart(cx, Value(result, out, dtype))

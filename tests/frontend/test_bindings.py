@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.export import Dim
 
+from cleave.errors import CleaveError
 from cleave.frontend import capture
-from tests.frontend.agreement import agrees, layouts
+from tests.frontend.agreement import agrees, evaluated, kinds, layouts, pattern
 from tests.frontend.programs import PROGRAMS
 
 Tensor = torch.Tensor
@@ -35,6 +36,58 @@ def test_a_slice_of_an_argument_is_an_offset_into_its_memory() -> None:
     assert [(dim.dim, str(dim.first), str(dim.size)) for dim in second.dims] == [(0, "0", "4"), (1, "5", "3")]
     assert [str(dim.first) for dim in first.dims] == ["0", "0"]
     assert all(op.kind != "slice" for op in captured.graph.ops)
+
+
+def test_an_uneven_split_of_a_packed_projection_is_three_views_of_the_weight() -> None:
+    def program(x: Tensor, w: Tensor, bias: Tensor) -> Tensor:
+        packed = torch.nn.functional.linear(x, w, bias).view(*x.shape[:-1], 10, 4)
+        q, k, v = packed.split((6, 2, 2), dim=-2)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    captured = agrees(program, (random(2, 5, 7), random(40, 7), random(40)), ({1: "s"}, None, None))
+    assert [pattern(entry.layout) for entry in captured.graph.inputs] == [
+        "a b c",
+        *["(a b c) d", "(a b) c", "(a b) c"],
+        "(a b c)",
+        "(a b)",
+        "(a b)",
+    ]
+    assert not {"slice", "merge", "split"} & set(kinds(captured))
+    assert [[str(dim.first) for dim in entry.dims] for entry in captured.bindings.inputs[1:4]] == [["0", "0"], ["24", "0"], ["32", "0"]]
+
+
+def test_a_slice_inside_packed_heads_is_a_view_of_the_weight() -> None:
+    def program(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        plain, turned = (x @ w).view(-1, 3, 8).split((6, 2), dim=-1)
+        return plain * 2, turned + 1, (x @ w).view(-1, 3, 8)[..., 1:8:3] + 1
+
+    captured = agrees(program, (random(2, 7), random(7, 24)), calls=[(random(2, 7), random(24, 7).T)])
+    assert not {"slice", "merge", "split"} & set(kinds(captured))
+    assert [[(dim.dim, str(dim.first), str(dim.step)) for dim in entry.dims] for entry in captured.bindings.inputs[1:3]] == [
+        [(0, "0", "1"), (1, "0", "8"), (1, "0", "1")],
+        [(0, "0", "1"), (1, "0", "8"), (1, "6", "1")],
+    ]
+
+
+def test_lengths_that_an_operator_pairs_are_checked() -> None:
+    dynamic = torch.export.Dim.DYNAMIC
+    program = PROGRAMS["shared_heads"]
+    captured = agrees(program.function, program.arguments(), ({2: dynamic}, {2: dynamic}, {2: dynamic}))
+    q, k, v = program.arguments()
+    with pytest.raises(CleaveError, match="dimension 2 of argument 'v' has size 3, compiled for n"):
+        evaluated(captured, (q, k, v[:, :, :3]))
+
+
+def test_a_table_that_is_long_enough_is_checked_to_be() -> None:
+    table = torch.ones(8, 8, dtype=torch.bool).tril()
+
+    def program(x: Tensor, mask: Tensor) -> Tensor:
+        return x.masked_fill(mask[: x.shape[0], : x.shape[1]] == 0, -1.0)
+
+    captured = agrees(program, (random(5, 5), table), ({0: "n", 1: "n"}, None), calls=[(random(8, 8), table), (random(1, 1), table)])
+    with pytest.raises(CleaveError, match=r"traced for min\(8, n\) == n, which does not hold"):
+        evaluated(captured, (random(9, 9), table))
 
 
 def test_parameters_are_weights_and_are_read_at_each_call() -> None:

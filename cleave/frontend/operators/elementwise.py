@@ -77,8 +77,11 @@ def promoted(operands: Sequence[Value]) -> torch.dtype:
 
 
 def compare(cx: Lowering, predicate: str, left: Operand, right: Operand) -> Value:
-    """A comparison of two operands."""
+    """A comparison of two operands. Of a boolean with True or False it is the boolean or its negation."""
     values = [as_value(cx, left), as_value(cx, right)]
+    if predicate in ("eq", "ne") and values[0].dtype == torch.bool and right in (0, 1) and not isinstance(right, Value):
+        held = (predicate == "eq") == bool(right)
+        return Value(values[0].dims, values[0].node if held else cx.negated(values[0].node), torch.bool)
     dims, nodes = cx.elementwise_space(values)
     work = common_dtype(cx, promoted(values), nodes)
     node = cx.node("compare", [cx.cast(node, work) for node in nodes], "i1", (predicate,))

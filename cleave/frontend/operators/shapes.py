@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..cuts import pieces, selected, sliced
 from ..sizes import Size, equal, largest, quotient, simplified, smallest
 from ..values import Lowering, Value
 from ..views import (
@@ -14,8 +15,6 @@ from ..views import (
     repeat_interleaved,
     repeated,
     reshaped,
-    selected,
-    sliced,
     squeezed,
     stacked,
     swapped,
@@ -157,16 +156,6 @@ def slice_(
     return sliced(cx, self, at, first, result.shape[at], step)
 
 
-def _pieces(cx: Lowering, result: Result, value: Value, dim: int) -> Lowered:
-    at = wrapped(dim, len(value.dims))
-    out: list[Value] = []
-    start: Size = 0
-    for one in result.many:
-        out.append(sliced(cx, value, at, start, one.shape[at]))
-        start = simplified(start + one.shape[at])
-    return tuple(out)
-
-
 @lowers(
     "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "unsafe_chunk", "unsafe_split", "split_with_sizes_copy", "split_copy"
 )
@@ -182,7 +171,8 @@ def split(
     dim: int = 0,
 ) -> Lowered:
     """Consecutive slices: the results' shapes say where they end."""
-    return _pieces(cx, result, self, dim)
+    at = wrapped(dim, len(self.dims))
+    return pieces(cx, self, at, [one.shape[at] for one in result.many])
 
 
 @lowers("unbind", "unbind_copy")

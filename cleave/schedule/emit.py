@@ -16,10 +16,36 @@ from .problem import Problem
 from .program import Carried, For, GridDim, Kernel, Load, Store, TileType, Var
 from .roles import Dim, Plan
 from .sizes import ceildiv
-from .statements import FLOATS, InfeasibleError, Scope, Value, work_dtype
+from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, work_dtype
 
-LN2 = 0.6931471805599453
 LOG2E = 1.4426950408889634
+LARGEST = 3e38
+
+
+def unit_of(shift: Node) -> float:
+    """
+    What a shift's level counts the logits in: scale * log2(e), so that an exponential is one multiply-add and a power of 2.
+
+    It is 1 where logits may be finite but so large that this product overflows, as masks filled with the least float are: then the
+    difference is taken first, and a row of such logits has equal weights.
+    """
+    return 1.0 if _may_be_huge(shift.args[0], LARGEST / (LOG2E * max(1.0, shift.scale))) else shift.scale * LOG2E
+
+
+def _may_be_huge(node: Node, limit: float) -> bool:
+    match node.kind:
+        case "constant":
+            return isinstance(node.attr[0], float) and limit < abs(node.attr[0]) < INFINITY
+        case "load":
+            return node.dtype in ("bf16", "f32", "f64")
+        case "select":
+            return any(_may_be_huge(arg, limit) for arg in node.args[1:])
+        case "add" | "sub" | "mul" | "div" | "max" | "min" | "cast" | "neg" | "abs":
+            return any(_may_be_huge(arg, limit) for arg in node.args)
+        case "reduce":
+            return node.attr[0] != "sum" and _may_be_huge(node.args[0], limit)
+        case _:
+            return False
 
 
 class Emitter(Indices):
@@ -35,11 +61,11 @@ class Emitter(Indices):
 
     @abstractmethod
     def level(self, shift: Node, scope: Scope) -> Value:
-        """The value of a shift in units of log2: the running one inside its loop, else the final one. 0 in place of -inf."""
+        """The value of a shift in its unit: the running one inside its loop, else the final one. 0 in place of -inf."""
 
     @abstractmethod
     def raw_level(self, shift: Node, scope: Scope) -> Value:
-        """The maximum a shift stands for, in units of log2; -inf where nothing is live."""
+        """The maximum a shift stands for, in its unit; -inf where nothing is live."""
 
     def value(self, node: Node, scope: Scope) -> Value:
         """The tile of a node in its own type, computed at its home."""
@@ -62,8 +88,7 @@ class Emitter(Indices):
                 assert node.index is not None
                 return self.place(node.index, home)
             case "shift":
-                top = self.level(node, home)
-                return self.let(top.scope, "mul", (top, self.constant(LN2, "f32")), "f32", name="shift")
+                return self.natural(self.level(node, home), node)
             case "reduce" | "contract":
                 return self.reduction(node, home)
             case "shifted_exp":
@@ -97,15 +122,31 @@ class Emitter(Indices):
             return False
         return self.rounds_chunk(lead) and self.sizes.extents[axis] == self.sizes.extents[chunk[0]]
 
+    def times(self, value: Value, factor: float, name: str = "") -> Value:
+        """The value times a constant."""
+        if factor == 1.0:
+            return value
+        return self.let(value.scope, "mul", (value, self.constant(factor, "f32")), "f32", name=name or value.var.name)
+
+    def natural(self, level: Value, shift: Node) -> Value:
+        """A level as the value its shift has in the graph."""
+        return self.times(level, shift.scale / unit_of(shift), "shift")
+
     def shifted_exp(self, node: Node, home: Scope) -> Value:
-        """exp2(scale * log2(e) * x - level), the level being the shift in units of log2."""
+        """exp(scale * x - shift) as a power of 2; see `unit_of`."""
         logits, shift = node.args
         top = self.level(shift, home)
         x = self.cast(self.value(logits, home), "f32")
-        scaled = self.let(home, "mul", (x, self.constant(node.scale * LOG2E, "f32")), "f32")
-        moved = self.let(home, "sub", (scaled, top), "f32")
-        out = self.let(home, "exp2", (moved,), "f32", name="p")
-        return self.cast(out, node.dtype)
+        if unit_of(shift) != 1.0:
+            scaled = self.let(home, "mul", (x, self.constant(node.scale * LOG2E, "f32")), "f32")
+            power = self.let(home, "sub", (scaled, top), "f32")
+        else:
+            ratio = node.scale / shift.scale
+            if ratio != 1.0:
+                x = self.let(home, "mul", (x, self.constant(ratio, "f32")), "f32")
+            moved = self.let(home, "sub", (x, top), "f32")
+            power = self.let(home, "mul", (moved, self.constant(shift.scale * LOG2E, "f32")), "f32")
+        return self.cast(self.let(home, "exp2", (power,), "f32", name="p"), node.dtype)
 
     @contextmanager
     def assuming(self, true: frozenset[int], whole: Dim | None) -> Generator[None]:
@@ -209,8 +250,7 @@ class Emitter(Indices):
         while result.raw and node.kind == "cast":
             node = node.args[0]
         if result.raw and node.kind == "shift":
-            top = self.raw_level(node, scope)
-            value = self.let(top.scope, "mul", (top, self.constant(LN2, "f32")), "f32", name="shift")
+            value = self.natural(self.raw_level(node, scope), node)
         else:
             value = self.value(node, scope)
         value = self.cast(value, result.buffer.dtype)

@@ -131,7 +131,7 @@ class Indices(Statements, ABC):
         key = ("span", dim.name)
         found = first.scope.memo.get(key)
         if found is None:
-            var = Var(dim.name, TileType(((dim.name, dim.tile),), "index"), f"{dim.name}: {', '.join(dim.axes)}")
+            var = Var(dim.name, TileType(((dim.name, dim.tile),), "index"), ", ".join(dim.axes) if len(dim.axes) > 1 else "")
             first.scope.statements.append(Range(var, first.var))
             found = Value(var, first.scope, {dim.name: lanes.UNKNOWN} if self.ragged[dim.name] else {})
             first.scope.memo[key] = found

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from . import lanes
 from .bounds import Segment, segments
-from .emit import Emitter
+from .emit import LOG2E, Emitter, unit_of
 from .lanes import Lane
 from .nodes import REDUCING, Node
 from .program import Carried, Var
@@ -116,7 +116,7 @@ def _run_segment(
             old = inner[node.id]
             top = emitter.let(scope, "max", (old, highest(emitter, node, scope)), "f32", name="level", dims=old.var.type.dims)
             safe = guarded(emitter, node, top, scope)
-            moved = emitter.let(scope, "sub", (old, safe), "f32")
+            moved = emitter.times(emitter.let(scope, "sub", (old, safe), "f32"), node.scale * LOG2E / unit_of(node))
             alphas[node.id] = emitter.let(scope, "exp2", (moved,), "f32", name="alpha")
             new[node.id] = top
             scope.running[node.id] = safe

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
-from .emit import LOG2E, Emitter
+from .emit import Emitter, unit_of
 from .lanes import Lane
 from .nodes import Node
 from .program import Dot, Let, Reduce, TileType, Var
@@ -52,13 +52,13 @@ def may_be_minus_infinity(node: Node) -> bool:
 
 
 def highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
-    """The maximum of a shift's logits within a tile, in units of log2."""
+    """The maximum of a shift's logits within a tile, in its unit."""
     logits = shift.args[0]
     value = emitter.cast(emitter.value(logits, scope), "f32")
     value = _without_false_lanes(emitter, value, shift, -INFINITY, scope)
     _remember(emitter, logits, value)
     top = _reduce_tile(emitter, "max", value, shift, scope)
-    return emitter.let(scope, "mul", (top, emitter.constant(shift.scale * LOG2E, "f32")), "f32", name="level")
+    return emitter.times(top, unit_of(shift), "level")
 
 
 def _remember(emitter: Emitter, node: Node, value: Value) -> None:

@@ -2,8 +2,8 @@
 The programs worth timing, best first by the cost model.
 
 A program of one kernel competes with its other plans. In a program of several kernels each kernel is varied alone, the others
-as the model likes them best; what turns out best for each is then combined (`Space.combined`), so that the number of trials
-is the sum and not the product of the ways to run the kernels.
+as the model likes them best; what turns out best for each is then combined, so that the number of trials is the sum and not
+the product of the ways to run the kernels.
 """
 
 from __future__ import annotations
@@ -76,22 +76,15 @@ class Space:
                 out.append(Trial(position, picks, seconds - ways[0].cost.seconds + way.cost.seconds))
         return out
 
-    def combined(self, measured: Sequence[tuple[Trial, float]]) -> list[Trial]:
-        """For each division of several kernels, the fastest measured way of each kernel together, where that was not measured."""
-        out: list[Trial] = []
-        for position, (_, candidate) in enumerate(self.divisions):
-            own = [(trial, seconds) for trial, seconds in measured if trial.division == position]
-            base = [seconds for trial, seconds in own if trial.varied is None]
-            if not base:
-                continue
-            picks = [0] * len(candidate.ranked)
-            for place in range(len(picks)):
-                ways = [(seconds, trial.picks[place]) for trial, seconds in own if trial.varied == place]
-                picks[place] = min([(base[0], 0), *ways])[1]
-            if all(tuple(picks) != trial.picks for trial, _ in own):
-                seconds = sum(ways[pick].cost.seconds for ways, pick in zip(candidate.ranked, picks, strict=True))
-                out.append(Trial(position, tuple(picks), seconds))
-        return out
+    def ways(self, division: int) -> tuple[int, ...]:
+        """In how many ways each kernel of a division may be run."""
+        return tuple(len(ways) for ways in self.divisions[division][1].ranked)
+
+    def trial(self, division: int, picks: Sequence[int]) -> Trial:
+        """The trial with these picks."""
+        ranked = self.divisions[division][1].ranked
+        seconds = sum(ways[pick].cost.seconds for ways, pick in zip(ranked, picks, strict=True))
+        return Trial(division, tuple(picks), seconds)
 
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""

@@ -1,0 +1,208 @@
+"""
+Timing programs on a GPU in another process, so that one which hangs or faults costs that process and nothing else.
+
+`Workload` says what the programs run on. `GpuClock` starts the process (`cleave.runtime.timer`), watches it, and starts it again
+when it had to be ended.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+import torch
+
+from cleave.graph import Graph
+from cleave.runtime.build import Built
+from cleave.runtime.connection import Gone, Peer, started
+
+SENT_WHOLE = 16 << 20
+START_SECONDS = 60.0
+PREPARE_SECONDS = 20.0
+SAMPLE_SECONDS = 10.0
+
+TOLERANCES: Mapping[str, float] = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 2e-5}
+"""The relative error (norm of the difference over that of the result) a kernel may have, by the narrowest float of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """An input: its memory, and what it holds: bytes, or where they are None normal numbers of this mean and deviation."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    content: bytes | None = None
+    mean: float = 0.0
+    deviation: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """
+    What programs are timed on: inputs, values of symbols, and the graph that says what is right, where there is one.
+
+    `tolerance` is the relative error allowed against it; `device` the number of the GPU.
+    """
+
+    inputs: tuple[Data, ...]
+    symbols: Mapping[str, int]
+    graph: Graph | None
+    tolerance: float
+    device: int
+
+
+def described(tensor: torch.Tensor) -> Data:
+    """
+    An input as a workload has it.
+
+    Large finite floats are replaced by numbers of the same distribution: times depend on them little, and copying them takes long.
+    Everything else, integers above all, is kept.
+    """
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    if tensor.is_floating_point() and tensor.numel() * tensor.element_size() > SENT_WHOLE:
+        spread, middle = torch.std_mean(tensor.detach().float(), correction=0)
+        mean, deviation = float(middle), float(spread)
+        if math.isfinite(mean) and math.isfinite(deviation):
+            return Data(shape, strides, tensor.dtype, None, mean, deviation)
+    plain = tensor.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
+    return Data(shape, strides, tensor.dtype, plain.tobytes())
+
+
+def tolerance(graph: Graph) -> float:
+    """The relative error that kernels of a graph may have."""
+    kinds = {op.dtype for op in graph.ops} | {entry.dtype for entry in graph.outputs}
+    return max(TOLERANCES[kind] for kind in (*kinds & set(TOLERANCES), "f64"))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What running a program once told: its relative error, where there is a reference, or why it cannot be used."""
+
+    error: float | None
+    failure: str = ""
+
+
+class Hung(RuntimeError):
+    """A program did not end, or took the process with it; `number` is which."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(why)
+        self.number = number
+
+
+class Clock(Protocol):
+    """Runs programs, each known by a number, and says how long they take."""
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        """Loads a program, runs it and compares its results."""
+        ...
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        """The seconds that one run of each of the programs takes, run one after another. Raises: Hung."""
+        ...
+
+    def forget(self, number: int) -> None:
+        """Drops a program that will not be sampled again."""
+        ...
+
+    def close(self) -> None:
+        """Ends timing."""
+        ...
+
+
+class GpuClock:
+    """The clock of a GPU that this machine has."""
+
+    def __init__(self, workload: Workload, flush: str = "write") -> None:
+        self.workload = workload
+        self.flush = flush
+        self.reference = ""
+        self._kept: dict[int, Built] = {}
+        self._peer: Peer | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._warm: tuple[subprocess.Popen[bytes], Any] | None = _started()
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        """As `Clock.prepare`; a program that hangs or faults is given that as its failure."""
+        try:
+            reply = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
+        except Gone as error:
+            self._lost()
+            return Checked(None, f"running it: {error}")
+        if reply.failure:
+            if reply.failure.startswith("fatal"):
+                # A fault poisons the CUDA context: nothing else would run in that process.
+                self._lost()
+            return reply
+        self._kept[number] = built
+        return reply
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        """As `Clock.sample`."""
+        peer = self._ready()
+        try:
+            return peer.ask(("sample", tuple(numbers)), SAMPLE_SECONDS)
+        except Gone:
+            self._lost()
+        out: list[float] = []
+        for number in numbers:
+            try:
+                out.extend(self._ready().ask(("sample", (number,)), SAMPLE_SECONDS))
+            except Gone as error:
+                self._lost()
+                self._kept.pop(number, None)
+                raise Hung(number, f"running it again: {error}") from error
+        return out
+
+    def forget(self, number: int) -> None:
+        """As `Clock.forget`."""
+        if self._kept.pop(number, None) is not None and self._peer is not None:
+            try:
+                self._peer.ask(("forget", number), PREPARE_SECONDS)
+            except Gone:
+                self._lost()
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._warm is not None:
+            process, channel = self._warm
+            channel.close()
+            process.kill()
+            process.wait()
+            self._warm = None
+        self._lost()
+
+    def _lost(self) -> None:
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _ready(self) -> Peer:
+        """The process, with everything prepared that was. Raises: Gone where it does not start."""
+        if self._peer is not None:
+            return self._peer
+        self._process, channel = self._warm or _started()
+        self._warm = None
+        connection: Connection[Any, Any] = Connection(channel.detach())
+        peer = Peer(connection, self._process.pid)
+        self.reference = peer.ask(("open", self.workload, self.flush), START_SECONDS)
+        self._peer = peer
+        for number, built in list(self._kept.items()):
+            if self._peer.ask(("prepare", number, built), PREPARE_SECONDS).failure:
+                del self._kept[number]
+        return peer
+
+
+def _started() -> tuple[subprocess.Popen[bytes], Any]:
+    environment = {"CUDA_MODULE_LOADING": "LAZY"} if "CUDA_MODULE_LOADING" not in os.environ else {}
+    return started("cleave.runtime.timer", environment, without=("TRITON_INTERPRET",))

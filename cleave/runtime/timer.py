@@ -1,0 +1,192 @@
+"""
+The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
+
+Messages: `("open", workload, flush)` answers a remark; `("prepare", number, built)` a `Checked`; `("sample", numbers)` seconds, one for
+each; `("forget", number)` True.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from cleave.runtime.build import Built
+from cleave.runtime.clock import Checked, Data, Workload
+from cleave.runtime.cuda import CudaBound
+from cleave.runtime.driver import DriverError
+from cleave.runtime.launch import Bound
+from cleave.runtime.reference import evaluate, has_reference
+
+FLUSH_BYTES = 256 << 20
+ELEMENT_SLACK = 32.0
+
+
+def made(data: Data, device: torch.device, seed: int) -> torch.Tensor:
+    """A tensor as described."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.strides, strict=True)) if 0 not in data.shape else 0
+    if data.content is None:
+        generator = torch.Generator(device=device).manual_seed(seed)
+        flat = torch.empty(extent, dtype=data.dtype, device=device).normal_(data.mean, data.deviation, generator=generator)
+        return flat.as_strided(data.shape, data.strides)
+    out = torch.zeros(extent, dtype=data.dtype, device=device).as_strided(data.shape, data.strides)
+    if data.content:
+        plain = torch.frombuffer(bytearray(data.content), dtype=torch.uint8).view(data.dtype)
+        out.copy_(plain.reshape(data.shape))
+    return out
+
+
+def compared(results: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], tolerance: float) -> tuple[float, str]:
+    """The largest relative error of the results, and what is wrong with them, if anything is."""
+    worst = 0.0
+    for found, exact in zip(results, expected, strict=True):
+        found, exact = found.reshape(exact.shape).to(exact.dtype), exact
+        same = (found == exact) | (found.isnan() & exact.isnan())
+        if bool(same.all()):
+            continue
+        difference = torch.where(same, torch.zeros_like(exact), found - exact).abs()
+        size = _norm(torch.where(exact.isfinite(), exact, torch.zeros_like(exact)))
+        error = _norm(difference) / max(size, 1e-30)
+        worst = max(worst, error)
+        if not error <= tolerance:
+            return error, f"wrong: relative error {error:.2e}, at most {tolerance:.0e} is right"
+        # One wrong element among millions hardly moves the norm.
+        typical = size / max(1.0, exact.numel() ** 0.5)
+        if bool((difference > ELEMENT_SLACK * tolerance * (typical + exact.abs())).any()):
+            return error, f"wrong: an element is off by {float(difference.max()):.2e} where {typical:.2e} is typical"
+    return worst, ""
+
+
+def _norm(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor))
+
+
+class Timer:
+    """The programs of one workload on one GPU."""
+
+    def __init__(self, workload: Workload, flush: str) -> None:
+        self.workload = workload
+        self.device = torch.device("cuda", workload.device)
+        torch.cuda.set_device(self.device)
+        self.inputs = [made(data, self.device, seed) for seed, data in enumerate(workload.inputs)]
+        self.scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device=self.device)
+        self.sink = torch.zeros((), dtype=torch.float32, device=self.device)
+        self.flush = flush
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Bound]] = {}
+        self.results: list[torch.Tensor] | None = None
+        self.expected: list[torch.Tensor] | None = None
+        self.remark = self._reference()
+
+    def _reference(self) -> str:
+        """Computes what is right; gives a remark where that cannot be done."""
+        graph = self.workload.graph
+        if graph is None or not has_reference(graph):
+            return "no reference: results are compared with those of the first program"
+        try:
+            self.expected = [out.clone() for out in evaluate(graph, self.inputs, self.workload.symbols)]
+        except torch.OutOfMemoryError:
+            return "no memory for the reference: results are compared with those of the first program"
+        torch.cuda.empty_cache()
+        return ""
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        """Loads and runs a program, and captures it in a graph."""
+        (plan,) = built.file.plans
+        try:
+            bound = CudaBound(plan, built.binaries, self.inputs, self.workload.symbols)
+            inputs = bound.fitted(self.inputs)
+            if self.results is None:
+                self.results = bound.results()
+            results = self.results
+            for result in results:
+                result.fill_(float("nan") if result.is_floating_point() else 0)
+            error: float | None = None
+            # Twice: a second run finds what the first one left in the workspaces.
+            for _ in range(2):
+                bound.run(inputs, results)
+                torch.cuda.synchronize()
+                if self.expected is None:
+                    self.expected = [result.clone().to(torch.float32) for result in results]
+                    break
+                error, wrong = compared(results, self.expected, self.workload.tolerance)
+                if wrong:
+                    return Checked(error, wrong)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                bound.run(inputs, results)
+            graph.replay()
+            torch.cuda.synchronize()
+            self.graphs[number] = graph, bound
+            return Checked(error)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            return Checked(None, "out of memory")
+        except (RuntimeError, DriverError) as problem:
+            fatal = "fatal: " if _poisoned() else ""
+            return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        """Seconds of one run of each, after the L2 cache was flushed."""
+        marks: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        for number in numbers:
+            if self.flush == "write":
+                self.scratch.zero_()
+            else:
+                torch.sum(self.scratch, dim=0, out=self.sink)
+            before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            before.record()
+            self.graphs[number][0].replay()
+            after.record()
+            marks.append((before, after))
+        torch.cuda.synchronize()
+        return [before.elapsed_time(after) * 1e-3 for before, after in marks]
+
+
+def _poisoned() -> bool:
+    """Whether a fault has made CUDA unusable in this process."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None, object]:
+    """The state after a message, and the answer to it."""
+    match message:
+        case ("open", Workload() as workload, str(flush)):
+            timer = Timer(workload, flush)
+            return timer, timer.remark
+        case ("prepare", int(number), Built() as built):
+            assert timer is not None
+            return timer, timer.prepare(number, built)
+        case ("sample", numbers):
+            assert timer is not None
+            return timer, timer.sample(numbers)
+        case ("forget", int(number)):
+            assert timer is not None
+            timer.graphs.pop(number, None)
+            return timer, True
+        case _:
+            raise AssertionError(f"unknown message {message[0]}")
+
+
+def main() -> None:
+    """Answers until the other end closes."""
+    timer: Timer | None = None
+    with Connection(int(sys.argv[1])) as connection:
+        torch.cuda.init()
+        while True:
+            try:
+                message: Any = connection.recv()
+            except (EOFError, OSError):
+                return
+            timer, reply = answer(timer, message)
+            connection.send(reply)
+
+
+if __name__ == "__main__":
+    main()

@@ -89,7 +89,7 @@ class Atoms:
     def split(self, atom: Atom, outer: Size, inner: Size) -> tuple[Atom, Atom]:
         """Splits a leaf everywhere. The kids are apart from each other and from all that the atom was apart from."""
         assert atom.kids is None and atom.parent is None, "only a leaf can be split"
-        role = atom.hint if len(atom.hint) > 1 else ""
+        role = atom.hint if len(atom.hint) > 1 else "batch" if atom.hint in ("b", "h", "g") else ""
         kids = (self.fresh(outer, atom.hint), self.fresh(inner, role))
         for other in self.leaves(tuple(atom.apart)):
             for kid in kids:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -23,8 +23,10 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.parser import Parser
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import (
+    HasCanonicalizationPatternsTrait,
     Pure,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -39,6 +41,19 @@ from cleave.assembly import (
 from cleave.dialects.sched.types import TileType, Word, check_within, parse_tile, print_tail, tile_of
 
 
+class Simplifies(HasCanonicalizationPatternsTrait):
+    """Patterns of `cleave.passes.sched_canonicalization`, for the pass `canonicalize`."""
+
+    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
+        from cleave.passes.sched_canonicalization import patterns_of
+
+        return patterns_of(op.name)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return ()
+
+
 class ElementwiseOp(IRDLOperation, ABC):
     """
     An operation on lanes that broadcasts by dimension name: each operand's dimensions are among the result's.
@@ -46,7 +61,7 @@ class ElementwiseOp(IRDLOperation, ABC):
     The text names the type of the result alone.
     """
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Simplifies())
     custom_directives = (Operand, Word)
 
     def __init__(self, operands: Sequence[SSAValue], out: TileType) -> None:

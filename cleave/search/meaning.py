@@ -170,7 +170,7 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
             return space.add(*args)
         case "sub":
             if args[1].infinite is not None:
-                space.spoil(args[1].infinite)
+                space.spoil(space.existing(args[1].infinite, op.axes))
                 return space.add(args[0], space.scale(Value(args[1].residues, args[1].lowest, args[1].highest), Fraction(-1)))
             return space.add(args[0], space.scale(args[1], Fraction(-1)))
         case "mul" if args[0].infinite is not None:

@@ -465,6 +465,13 @@ class Space:
         """-inf where an element does not exist."""
         return self._masked(a.residues, a.lowest, a.highest, _either(a.infinite, ~exists))
 
+    def existing(self, where: Bools, axes: Sequence[str]) -> Bools:
+        """Where something holds of elements that exist, for a tensor with these axes: those past the end of an axis do not."""
+        for axis in axes:
+            if axis in self.chunks and self.chunks[axis][1] in axes:
+                where = where & (self.weights(axis)[0] != 0)
+        return where
+
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the bit is 1, else b."""
         take = condition.residues[condition.highest] != 0

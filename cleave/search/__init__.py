@@ -2,7 +2,7 @@
 The algebra search: equivalent programs for a graph, found without pattern knowledge of any workload.
 
 Reading order: values (what a program computes), meaning (of each operation), egraph (classes of equal values), convert,
-rules, closure, edges, extraction, emit, verify, split, api. Nothing here knows any IR.
+rules, closure, edges, extraction, emit, verify, freedom, split, api. Nothing here knows any IR.
 """
 
 from .api import Alternative, SearchOptions, SearchResult, superoptimize

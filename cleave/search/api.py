@@ -4,7 +4,8 @@ The search: other programs for the same function, the most promising first.
 Law: `superoptimize` gives at least the program as written, and every other one has passed `verify`. The result is a function
 of the graph and the options as long as no time cap fires; caps that were hit are in the result.
 
-Steps: evaluate the graph at random points (values, meaning); make its operations classes (convert); close under the rules
+Steps: evaluate the graph at random points (values, meaning); drop maxima that no result depends on (freedom); make its
+operations classes (convert); close under the rules
 (rules, closure); lay out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs
 (emit) and check them (verify).
 """
@@ -23,6 +24,7 @@ from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, build_
 from .egraph import EGraph, Leaf, Node, operands
 from .emit import emit
 from .extraction import Chosen, Limits, extract
+from .freedom import without_free_maxima
 from .rules import Rules
 from .split import dependent_reductions, split_axis, splittable
 from .values import Space
@@ -151,9 +153,10 @@ class _Search:
         if unspoiled(self.graph, space) is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")
             return []
+        graph = without_free_maxima(self.graph, space)
         egraph = EGraph(space)
-        converted = convert(self.graph, egraph)
-        roots = [converted.classes[output.value] for output in self.graph.outputs]
+        converted = convert(graph, egraph)
+        roots = [converted.classes[output.value] for output in graph.outputs]
         rules = Rules(egraph, lambda mask: self.size_of(egraph, mask) <= self.largest * 1.0001)
         self.caps += close(egraph, rules, Budget(self.options.classes, self.options.applications, self.options.seconds))
         self.report(egraph, rules)

@@ -28,7 +28,7 @@ import numpy as np
 from ..graph import Attr
 from .values import Space, Value
 
-VIEWS = 5
+VIEWS = 8
 """How many product forms and how many sum forms a class keeps; further ones are dropped and counted."""
 
 

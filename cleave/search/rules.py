@@ -65,9 +65,15 @@ class Rules:
         for at, (c, exponent) in enumerate(node.factors):
             for inner in self.e.classes[c].products[:2]:
                 factors = counted([*node.factors[:at], *node.factors[at + 1 :], *((f, k * exponent) for f, k in inner.factors)])
+                if any(abs(k) > 1 and self.is_exp(f) for f, k in factors.items() if (f, k) not in node.factors):
+                    continue
                 if inner.coefficient == 1 or exponent.denominator == 1:
                     power = ONE if inner.coefficient == 1 else inner.coefficient**exponent.numerator
                     self.e.product(factors, node.coefficient * power)
+
+    def is_exp(self, c: int) -> bool:
+        """Whether a class is an exponential. Opening exp(a - b) exp(b) over and over would give every power of exp(b)."""
+        return any(isinstance(form, Exp) for form in self.e.classes[c].nodes)
 
     def parts_of_product(self, node: Product) -> None:
         """Every sub-product that may be stored, and the product without its coefficient."""

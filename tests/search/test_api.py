@@ -8,7 +8,9 @@ import pytest
 
 from cleave.graph import Builder, Graph, Output
 from cleave.search import Alternative, SearchOptions, superoptimize
+from cleave.search.freedom import without_free_maxima
 from cleave.search.split import dependent_reductions, split_axis, splittable
+from cleave.search.values import Space
 from cleave.search.verify import Verifier
 from tests.search.programs import (
     Write,
@@ -195,3 +197,17 @@ def test_a_chunk_count_need_not_divide() -> None:
     total = builder.add("reduce", mean, attr=split.ops[outer].attr, dtype="f32")
     means = builder.add("div", total, builder.add("size", attr=("s",)), dtype="f32")
     assert Verifier(whole, 0).problem(builder.finish([Output(means, "m", "f16")])) is not None
+
+
+def test_a_maximum_that_matters_stays() -> None:
+    """A shift by the row maximum goes where it cancels, the maximum of the rows themselves does not."""
+    w = Write({"m": "m", "n": "n"}, {"x": "m n"})
+    (x,) = w.args
+    top = w.max("n", x)
+    p = w.probabilities("n", x, safe=True)
+    graph = w.done(p, top)
+    space = Space(graph.axes, {"m": 2, "n": 2}, 3, 0)
+    left = without_free_maxima(graph, space)
+    assert [left.ops[i].attr for i in ops_of(left, "reduce")] == [("max", ("n",)), ("sum", ("n",))]
+    assert without_free_maxima(w.done(p), space) != w.done(p)
+    assert not any(op.attr[0] == "max" for op in without_free_maxima(w.done(p), space).ops if op.kind == "reduce")

@@ -81,6 +81,30 @@ class Cost:
         )
 
 
+@dataclass(slots=True)
+class Staged:
+    """
+    Bytes that one step of a block loads ahead: for warp-group dots (`wide`) and otherwise, by itself and in loops within.
+
+    Loops one after another reuse each other's buffers, so the largest counts.
+    """
+
+    own: int = 0
+    own_wide: int = 0
+    inner: int = 0
+    inner_wide: int = 0
+
+    def add(self, size: int, wide: bool) -> None:
+        """Counts a load of the block itself."""
+        self.own += 0 if wide else size
+        self.own_wide += size if wide else 0
+
+    def enclose(self, loop: Staged) -> None:
+        """Counts a loop within the block."""
+        self.inner = max(self.inner, loop.own + loop.inner)
+        self.inner_wide = max(self.inner_wide, loop.own_wide + loop.inner_wide)
+
+
 class Measure:
     """
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
@@ -97,8 +121,7 @@ class Measure:
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
-        self.staged = 0
-        self.staged_wide = 0
+        self.staged = Staged()
         self.resident = 0
         self.carried = 0
         self.kept: set[tuple[tuple[str, int], ...]] = set()
@@ -164,7 +187,7 @@ class Measure:
         size = _elements(op.out) * trips
         if op.kind in EXPENSIVE:
             self.counts.exps += size
-        self.counts.work += size * (0.5 if op.kind in ("cast", "compare", "select") else 1.0)
+        self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
         if op.out.type.dtype in ("f32", "f16", "bf16") and op.out.type.dims not in self.kept:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
 
@@ -186,10 +209,8 @@ class Measure:
         wide = self.operands.get(id(op.out))
         if wide is None:
             self.widest = max(self.widest, size)
-        if looped and wide:
-            self.staged_wide += size
-        elif looped:
-            self.staged += size
+        if looped:
+            self.staged.add(size, bool(wide))
         elif wide is not None:
             self.resident += size
 
@@ -216,7 +237,10 @@ class Measure:
         self.kept.update(entry.inner.type.dims for entry in op.carried)
         self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
         self.counts.steps += count * trips
+        outside, self.staged = self.staged, Staged()
         self.body(op.body, trips * count, True)
+        outside.enclose(self.staged)
+        self.staged = outside
 
 
 def measure(kernel: Kernel, sizes: Sizes) -> Measure:
@@ -315,7 +339,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
-    shared = walk.staged_wide * wide + walk.staged * ahead + walk.resident + 2048
+    shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + 2048
     if shared > target.shared or registers > 255:
         return None
     blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))

@@ -201,12 +201,8 @@ class Resolver:
                 return self._typed(self._place(at[axis], position), op)
             case "reduce", (str(), axes):
                 return self._reduction(position, op, at, _names(axes), op.attr[:1])
-            case "contract", (axes,):
+            case "contract" | "shift", (axes,):
                 return self._reduction(position, op, at, _names(axes), ())
-            case "shift", (axes,):
-                node = self._reduction(position, op, at, _names(axes), ())
-                inner, scale = self._scaled(node.args[0])
-                return self._make("shift", (inner,), node.axes, node.dtype, position, removed=node.removed, scale=scale)
             case "rename", (tuple(pairs),):
                 table = dict(at)
                 renamed = [_names(pair) for pair in pairs]
@@ -265,7 +261,11 @@ class Resolver:
         for inner in self._masked_chunks(op, removed):
             operands = [self._existing(operand, inner, table, neutral, position) for operand in operands]
         free = [axis for operand in operands for axis in operand.axes if axis not in removed]
-        return self._make(op.kind, operands, free, op.dtype, position, attr=attr, removed=removed)
+        scale = 1.0
+        if op.kind == "shift":
+            inner, scale = self._scaled(operands[0])
+            operands = [inner]
+        return self._make(op.kind, operands, free, op.dtype, position, attr=attr, removed=removed, scale=scale)
 
     def _masked_chunks(self, op: Op, removed: tuple[str, ...]) -> list[str]:
         """The inner axes of splits some elements of which a reduction must skip by a mask."""

@@ -1,0 +1,92 @@
+"""Loops that masks shorten, and bodies without masks."""
+
+from __future__ import annotations
+
+import pytest
+
+from cleave.graph import Graph, Symbol
+from cleave.schedule import ScheduleOptions
+from cleave.schedule.program import For, Kernel, Let, walk
+
+from .programs import agrees, attention, loops, scheduled
+
+PEELED = ScheduleOptions(peel=True)
+
+
+def bound_names(kernel: Kernel) -> list[tuple[str, str]]:
+    """Start and stop of every outermost loop, by the kind of statement that makes them."""
+    made = {id(statement.out): statement.kind for statement in walk(kernel.body) if isinstance(statement, Let)}
+    return [(made.get(id(loop.start), "argument"), made.get(id(loop.stop), "argument")) for loop in loops(kernel)]
+
+
+def test_a_causal_loop_stops_at_the_diagonal() -> None:
+    (kernel,) = scheduled(attention(m="100", n="100", mask="causal")).kernels
+    assert bound_names(kernel) == [("constant", "min")]
+
+
+def test_a_window_also_starts_late() -> None:
+    """The first tile holds the first live key of the first row; starts are multiples of the tile."""
+    graph = attention(m="200", n="300", mask="window")
+    program = scheduled(graph)
+    agrees(graph, program)
+    (kernel,) = program.kernels
+    assert bound_names(kernel) == [("max", "min")]
+
+
+def test_an_unmasked_loop_runs_over_all_keys() -> None:
+    (kernel,) = scheduled(attention(m="100", n="100")).kernels
+    assert bound_names(kernel) == [("constant", "constant")]
+
+
+def test_a_fill_that_is_not_neutral_shortens_nothing() -> None:
+    """Masked logits of -1 still count: every key is visited."""
+    from cleave.graph import Input
+
+    from .programs import Sketch
+
+    s = Sketch("filled", "m=40 n=90", [Input("x", ("m", "n"), "f32", "m n")])
+    ok = s.op("compare", s.op("iota", attr=("n",)), s.op("iota", attr=("m",)), attr=("le",))
+    x = s.op("select", ok, 0, -1.0)
+    top = s.shift(x, "n")
+    s.output(s.reduce("sum", s.op("exp", s.op("sub", x, top)), "n"), "m", "f32")
+    with pytest.raises(Exception, match="depends on a shift"):
+        scheduled(s.graph())
+    s.outputs.clear()
+    p = s.op("exp", s.op("sub", x, top))
+    s.output(s.op("log", s.reduce("sum", p, "n")), "m", "f32")
+    s.outputs.clear()
+    s.output(s.op("add", s.op("log", s.reduce("sum", p, "n")), top), "m", "f32")
+    graph = s.graph()
+    program = scheduled(graph)
+    agrees(graph, program)
+    assert all(stop == "constant" for _, stop in bound_names(program.kernels[0]))
+
+
+@pytest.mark.parametrize("mask", ["", "causal", "window", "dead"])
+@pytest.mark.parametrize("sizes", [{"M": 1, "N": 1}, {"M": 70, "N": 300}, {"M": 300, "N": 70}, {"M": 130, "N": 256}])
+def test_peeled_loops_keep_values(mask: str, sizes: dict[str, int]) -> None:
+    graph = attention(m="M", n="N", d="16", e="16", mask=mask, symbols=(Symbol("M", (4096,)), Symbol("N", (4096,))))
+    program = scheduled(graph, {"M": 4096, "N": 4096}, ("M", "N"), PEELED)
+    agrees(graph, program, sizes)
+
+
+def selects(loop: For) -> int:
+    """The selections in a loop."""
+    return sum(isinstance(statement, Let) and statement.kind == "select" for statement in walk(loop.body))
+
+
+def big(mask: str) -> Graph:
+    return attention(b="4", g="8", m="4000", n="4000", d="128", e="128", mask=mask)
+
+
+def test_a_peeled_body_has_no_masks() -> None:
+    """Causal: tiles below the diagonal first, then the diagonal. The guard of dead rows stays, the masks go."""
+    (kernel,) = scheduled(big("causal"), options=PEELED).kernels
+    whole, masked = loops(kernel)
+    assert selects(whole) < selects(masked)
+    assert [entry.out for entry in whole.carried] == [entry.init for entry in masked.carried]
+
+
+def test_one_loop_unless_asked() -> None:
+    (kernel,) = scheduled(big("causal")).kernels
+    assert len(loops(kernel)) == 1

@@ -1,0 +1,89 @@
+"""Split reductions: a kernel over chunks and one that combines them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from cleave.algebra import degrees
+from cleave.graph import Graph, Input, Symbol
+from cleave.reference import evaluate
+from cleave.schedule import split_symbols
+from cleave.schedule.chunks import aligned
+
+from .programs import Sketch, agrees, loops, scheduled, split_attention
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 7, 16])
+def test_chunks_and_their_combination(count: int) -> None:
+    """Two kernels: one loop over the keys of a chunk, then the alignment. The last chunk may be short or empty."""
+    graph = split_attention(n="300", lse=True)
+    program = scheduled(graph, {"s": count})
+    agrees(graph, program, {"s": count})
+    partial, _ = program.kernels
+    assert [loop.dim for loop in loops(partial)] == ["ni"]
+    assert sorted(entry.inner.name for entry in loops(partial)[0].carried) == ["acc", "level", "sum"]
+    assert any(dim.dim == "s" for dim in partial.grid)
+
+
+def test_large_logits_in_different_chunks() -> None:
+    graph = split_attention(n="300", lse=True)
+    agrees(graph, scheduled(graph, {"s": 4}), {"s": 4}, scale=60.0, tolerance=1e-7)
+
+
+def test_chunks_without_a_live_key() -> None:
+    """A causal mask over 4 rows and 300 keys leaves all chunks but the first dead."""
+    graph = split_attention(n="300", mask="causal", lse=True)
+    agrees(graph, scheduled(graph, {"s": 8}), {"s": 8})
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"N": 1, "M": 1, "s": 1}, {"N": 700, "M": 3, "s": 5}, {"N": 1000, "M": 3, "s": 9}, {"N": 0, "M": 2, "s": 3}]
+)
+def test_a_number_of_chunks_known_at_run_time(sizes: Mapping[str, int]) -> None:
+    graph = split_attention(m="M", n="N", symbols=(Symbol("N", (512,)), Symbol("M", (4,))))
+    program = scheduled(graph, {"N": 512, "M": 4, "s": 4}, ("N", "M", "s"))
+    agrees(graph, program, sizes)
+
+
+def test_the_scheduler_chooses_the_number() -> None:
+    graph = split_attention(m="1", n="4096", d="64", e="64")
+    assert split_symbols(graph) == ("s",)
+    program = scheduled(graph)
+    assert any(", s = " in note for note in program.notes)
+
+
+def _reduced(order: str, kind: str) -> Graph:
+    axes = [Input("x", ("n", "d"), "f32", "n d")]
+    s = Sketch("reduced", "n=N s=s ni=ceildiv(N,s) d=4", axes, [Symbol("N"), Symbol("s", positive=True)], {"ni": ("n", "s")})
+    value = s.op("split", 0, attr=("n", "s", "ni"))
+    for axis in order.split():
+        value = s.reduce(kind, value, axis)
+    s.output(value, "d", "f32")
+    return s.graph()
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "min"])
+@pytest.mark.parametrize("order", ["ni s", "s ni"])
+@pytest.mark.parametrize("sizes", [{"N": 9, "s": 2}, {"N": 3, "s": 5}, {"N": 8, "s": 3}, {"N": 0, "s": 2}])
+def test_what_does_not_exist_is_skipped(order: str, kind: str, sizes: Mapping[str, int]) -> None:
+    """Either axis may go first, static or not."""
+    graph = _reduced(order, kind)
+    for dynamic in ((), ("N", "s")):
+        agrees(graph, scheduled(graph, sizes, dynamic), sizes)
+
+
+def test_alignment_keeps_the_value() -> None:
+    """The explicit graph has the same value, and every shift in it is of one chunk."""
+    import numpy as np
+
+    graph = split_attention(n="30", lse=True)
+    made = aligned(graph, degrees(graph))
+    rng = np.random.default_rng(0)
+    sizes = graph.sizes({"s": 4})
+    data = [rng.standard_normal([sizes[axis] for axis in entry.axes]) for entry in graph.inputs]
+    for found, wanted in zip(evaluate(made.graph, data, {"s": 4}), evaluate(graph, data, {"s": 4}), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert [op.attr for op in made.graph.ops if op.kind == "shift"] == [(("ni",),)]
+    assert len(made.cuts) == 3 and len(made.raw) == 1

@@ -1,0 +1,100 @@
+"""The cost model: what it counts, and its limits against what Triton's compiler reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from cleave.algebra import degrees
+from cleave.graph import Graph
+from cleave.runtime.compile import compile_module
+from cleave.runtime.execute import lowered
+from cleave.schedule import TARGETS
+from cleave.schedule.chunks import Aligned
+from cleave.schedule.cost import estimate, measure
+from cleave.schedule.loops import KernelEmitter
+from cleave.schedule.partition import items, problem_of, source_of
+from cleave.schedule.problem import Problem
+from cleave.schedule.roles import Dim, Plan
+from cleave.schedule.sizes import Sizes
+
+from .programs import H200, Input, Sketch, attention, norm_linear, scheduled
+
+
+def problem(graph: Graph) -> Problem:
+    """All of a graph as one kernel."""
+    source = source_of(Aligned(graph, degrees(graph), (), frozenset()), Sizes(graph, {}, frozenset()))
+    return problem_of(source, graph.name, items(source, ()), {})
+
+
+def matmul(m: int, k: int, c: int) -> Graph:
+    s = Sketch("matmul", f"m={m} k={k} c={c}", [Input("x", ("m", "k"), "f16", "m k"), Input("w", ("k", "c"), "f16", "k c")])
+    s.output(s.contract(0, 1, over="k"), "m c")
+    return s.graph()
+
+
+def test_counts_of_a_matrix_product() -> None:
+    """Tiles of 128 x 64 x 32 on 256 x 512 x 128: each operand is read once for every tile of the other."""
+    work = problem(matmul(256, 512, 128))
+    plan = Plan((Dim("m", ("m",), "grid", 128), Dim("k", ("k",), "loop", 32), Dim("c", ("c",), "grid", 64)), ("m", "c"))
+    counted = measure(KernelEmitter(work, plan).kernel(), work.sizes)
+    assert counted.grid == {"m": 2, "c": 2}
+    assert counted.flops == 2 * 128 * 64 * 512
+    assert counted.counts.reads == {"x": 128 * 512 * 2, "w": 64 * 512 * 2}
+    assert counted.counts.writes == {"out": 128 * 64 * 2}
+    assert counted.counts.steps == 16
+    cost = estimate(counted, 4, 3, work.sizes, H200)
+    assert cost is not None
+    assert cost.memory_bytes == 2 * (256 * 512 + 512 * 128 + 256 * 128)
+    assert cost.cache_bytes == 4 * 2 * (128 * 512 + 64 * 512 + 128 * 64)
+
+
+def test_a_causal_mask_halves_the_work() -> None:
+    over = (Dim("d", ("d",), "full", 64), Dim("n", ("n",), "loop", 64))
+    plan = Plan((Dim("m", ("m",), "grid", 128), *over, Dim("e", ("e",), "grid", 64)), ("m", "e"))
+    flops: list[float] = []
+    for mask in ("", "causal"):
+        work = problem(attention(m="4096", n="4096", mask=mask))
+        flops.append(measure(KernelEmitter(work, plan).kernel(), work.sizes).flops)
+    assert 0.45 < flops[1] / flops[0] < 0.6
+
+
+def test_what_does_not_fit_has_no_cost() -> None:
+    """Four stages of 256 x 256 tiles need more shared memory than there is."""
+    work = problem(matmul(4096, 4096, 4096))
+    plan = Plan((Dim("m", ("m",), "grid", 256), Dim("k", ("k",), "loop", 128), Dim("c", ("c",), "grid", 256)), ("m", "c"))
+    counted = measure(KernelEmitter(work, plan).kernel(), work.sizes)
+    assert estimate(counted, 8, 4, work.sizes, H200) is None
+    assert estimate(counted, 4, 2, work.sizes, H200) is None
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        attention(b="4", g="8", m="4096", n="4096", d="128", e="128"),
+        norm_linear(m="512", k="4096", c="14336", gated=True),
+        norm_linear(m="16", k="4096", c="6144"),
+    ],
+    ids=["attention", "gated", "decode"],
+)
+def test_limits_agree_with_the_compiler(graph: Graph) -> None:
+    """Shared memory within a tenth and 3 KiB, registers within a third; nothing spills, and rows of 64 or more are warp-group dots."""
+    program = scheduled(graph)
+    (kernel,) = program.kernels
+    (compiled,) = compile_module(lowered(program), "sm_90")
+    cost = program.notes[-1]
+    registers = int(cost.split(" registers")[0].rsplit(" ", 1)[1])
+    shared = int(cost.split(" KiB")[0].rsplit(" ", 1)[1]) * 1024
+    assert compiled.spills == 0
+    assert abs(compiled.shared - shared) <= 0.1 * compiled.shared + 3072
+    assert abs(compiled.registers - registers) <= 0.34 * compiled.registers
+    assert (compiled.wgmma > 0) == any(dim.tile >= 64 and dim.dim == "m" for dim in kernel.grid)
+
+
+def test_every_target_fits_its_own_limits() -> None:
+    graph = attention(m="1024", n="1024", d="128", e="128")
+    for name, machine in TARGETS.items():
+        from cleave.schedule import schedule
+
+        program = schedule([graph], {}, frozenset(), machine)
+        shared = int(program.notes[-1].split(" KiB")[0].rsplit(" ", 1)[1]) * 1024
+        assert shared <= machine.shared, name

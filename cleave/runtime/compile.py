@@ -23,7 +23,7 @@ from cleave.dialects import tt
 from cleave.runtime.binary import Binary, entry_of
 from cleave.runtime.generated import load_module
 from cleave.runtime.plan import Call, calls
-from cleave.runtime.versions import gpu_target, quiet
+from cleave.runtime.versions import gpu_target, quiet, scratch_bytes
 from cleave.targets.triton_python import TritonFile, triton_file
 from cleave.targets.ttir import ttir_text
 
@@ -147,9 +147,7 @@ def _compiled(result: Any, func: tt.FuncOp, architecture: str) -> CompiledKernel
     registers, spills = _amd_usage(str(asm["amdgcn"])) if "amdgcn" in asm else _nvidia_usage(asm["cubin"])
     metadata = result.metadata
     arguments = len(func.function_type.inputs)
-    return CompiledKernel(
-        func.sym_name.data, architecture, asm, metadata.shared, registers, spills, arguments, metadata.global_scratch_size
-    )
+    return CompiledKernel(func.sym_name.data, architecture, asm, metadata.shared, registers, spills, arguments, scratch_bytes(metadata))
 
 
 def _amd_usage(text: str) -> tuple[int, int]:

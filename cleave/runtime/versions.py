@@ -49,6 +49,41 @@ def raw_stream() -> Callable[[int], int]:
     return torch._C._cuda_getCurrentRawStream  # pyright: ignore[reportPrivateUsage]
 
 
+def scratch_bytes(metadata: Any) -> int:
+    """Bytes of global scratch memory that a compiled kernel asks for; kernels for AMD have none before 3.9."""
+    return getattr(metadata, "global_scratch_size", 0)
+
+
+def prepare_interpreter() -> None:
+    """
+    Repairs what Triton 3.6's interpreter does with loop bounds: a scalar is an array of one element there, which numpy 2.4 does
+    not convert to an integer.
+    """
+    if triton_version() >= (3, 7):
+        return
+    from triton.runtime import interpreter
+
+    module: Any = interpreter
+    patch = module._patch_lang_tensor
+
+    def index(scalar: Any) -> int:
+        return int(scalar.handle.data.squeeze())
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", index)
+
+    module._patch_lang_tensor = patched
+
+
+@lru_cache(maxsize=1)
+def current_device() -> Callable[[], int]:
+    """A function that gives the number of this thread's current CUDA device."""
+    import torch
+
+    return torch._C._cuda_getDevice  # pyright: ignore[reportPrivateUsage]
+
+
 def quiet() -> None:
     """Chooses the default that Triton 3.9 warns about: products and sums may be fused, as in earlier versions."""
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cleave.runtime.generated import load_module
 from cleave.runtime.launch import bind
+from cleave.runtime.versions import prepare_interpreter
 
 
 def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
@@ -34,6 +35,7 @@ def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
 def main() -> None:
     """Answers requests until the other end closes: `(True, arrays)`, or `(False, error, traceback)`."""
     torch.set_num_threads(1)
+    prepare_interpreter()
     with Connection(int(sys.argv[1])) as connection:
         while True:
             try:

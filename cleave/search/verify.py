@@ -28,6 +28,7 @@ MOST_DRAWS = 4096
 REAL_SAMPLES = 16
 ROOT_SAMPLES = 12
 ROOTS = ("sqrt", "rsqrt", "pow")
+NOT_FINITE = "every draw is not finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,13 @@ class Verifier:
         None if the two agree, else what was found. The other program may declare more axes (those of splits).
 
         A round in which every draw divides by zero decides nothing; at least one must decide. Where it finds a difference and
-        there are roots, whose squares fields know only up to a sign, draws are sought whose roots are exact.
+        there are roots, whose squares fields know only up to a sign, draws are sought whose roots are exact. Where it finds none
+        and there are logarithms, which fields take of negative numbers too, float64 must agree.
         """
         found = self._problem_in_fields(other)
+        if found is None and any(op.kind == "log" for op in other.ops):
+            doubt = self._problem_in_reals(other)
+            return None if doubt == NOT_FINITE else doubt
         if found is not None and any(op.kind in ROOTS for graph in (self.graph, other) for op in graph.ops):
             return self._problem_with_roots(other)
         return found
@@ -197,7 +202,7 @@ class Verifier:
                         return f"output {at} differs in float64, round {number}"
             if decided:
                 return None
-        return "every draw is not finite"
+        return NOT_FINITE
 
     def _draw(self, number: int, round_: Round, other: Graph) -> _Draw:
         key = (number, other.axes)

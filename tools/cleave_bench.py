@@ -1,7 +1,8 @@
 """
-`cleave-bench`: times compiled programs beside the best existing implementations on a GPU.
+`cleave-bench`: times compiled programs beside the best existing implementations on a GPU, and measures the search.
 
-Ratios are best existing time over Cleave's, so more than 1 is faster; a wrong result has no ratio.
+Ratios are best existing time over Cleave's, so more than 1 is faster; a wrong result has no ratio. `search` needs no GPU: for a
+list of programs it tells whether the form that should be found is, how far up, in what time and memory.
 """
 
 from __future__ import annotations
@@ -23,12 +24,22 @@ def parser() -> argparse.ArgumentParser:
     programs.add_argument("--flush", default="write", choices=("write", "read"), help="how the L2 cache is flushed between replays")
     programs.add_argument("--max-autotune", action="store_true", help="also time torch.compile's max-autotune")
     programs.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
+    search = commands.add_parser("search", help="the search: forms found, time and memory of a list of programs")
+    search.add_argument("--only", default="", metavar="TEXT", help="only programs whose name contains TEXT")
+    search.add_argument(
+        "--mutants", nargs="?", const=0, type=int, metavar="N", help="instead, judge N mutants of every program (by default 130)"
+    )
+    search.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
     return out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when every result of Cleave is right, 1 when one is wrong or missing, 2 for usage or no GPU."""
     options = parser().parse_args(arguments)
+    if options.command == "search":
+        from cleave.bench.search_report import report
+
+        return report(options.only, options.mutants, options.json)
     import torch
     from rich.console import Console
     from rich.table import Table

@@ -6,6 +6,8 @@ turned round, an epsilon dropped or moved out of its function, a constant nudged
 place or the wrong way round, a reduction dropped or of another kind, an operand of the same shape taken for another. Among them
 are changes that keep the value (operands of a product swapped, a quotient as a product with an inverse, a strict comparison of
 integers one further on): who judges must accept those.
+
+No change negates a value that a mask may have made -inf: finite fields know no +inf, and refuse it.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def changes(graph: Graph, at: int) -> Iterator[tuple[str, Make]]:
     yield from _of_operands(graph, at)
     match op.kind:
         case "add" | "sub" | "mul" | "div" | "max" | "min" if not op.attr:
-            yield from _of_arithmetic(op)
+            yield from _of_arithmetic(op, any(masked(graph, arg) for arg in op.args))
         case "constant":
             yield from _of_constants(op)
         case "compare":
@@ -161,7 +163,22 @@ def _with(b: Builder, graph: Graph, op: Op, args: tuple[int, ...], place: int, n
     return b.add(op.kind, *args[:place], found, *args[place + 1 :], attr=op.attr, dtype=op.dtype)
 
 
-def _of_arithmetic(op: Op) -> Iterator[tuple[str, Make]]:
+def tuple_of(attr: Attr) -> tuple[Attr, ...]:
+    """An attribute that is a tuple."""
+    return attr if isinstance(attr, tuple) else ()
+
+
+def masked(graph: Graph, position: int) -> bool:
+    """Whether a value may be -inf, by a constant or as the maximum of an empty chunk, and no exponential has taken it in."""
+    op = graph.ops[position]
+    if op.kind in ("constant", "exp"):
+        return op.kind == "constant" and op.attr[0] == -math.inf
+    if op.kind == "reduce" and op.attr[0] == "max" and any(graph.axis(str(axis)).chunk_of for axis in tuple_of(op.attr[1])):
+        return True
+    return op.kind != "input" and any(masked(graph, arg) for arg in op.args)
+
+
+def _of_arithmetic(op: Op, may_be_infinite: bool) -> Iterator[tuple[str, Make]]:
     yield "operands swapped", _same(op, op.kind, 1, 0)
     for i in (0, 1):
         yield "an operand dropped", lambda b, args, i=i: _filled(b, op, args[i])
@@ -177,6 +194,8 @@ def _of_arithmetic(op: Op) -> Iterator[tuple[str, Make]]:
             yield "the inverse, then a product", lambda b, args: _real(b, "mul", args[0], _real(b, "div", 1.0, args[1]))
             yield "a square below", lambda b, args: _real(b, "div", args[0], _real(b, "mul", args[1], args[1]))
         case "sub":
+            if may_be_infinite:
+                return
             yield "a negative added", lambda b, args: _real(b, "add", args[0], _real(b, "neg", args[1]))
             yield "turned round and negated", lambda b, args: _real(b, "neg", _real(b, "sub", args[1], args[0]))
         case "mul":
@@ -187,7 +206,7 @@ def _of_arithmetic(op: Op) -> Iterator[tuple[str, Make]]:
                 "halves added twice",
                 lambda b, args: _real(b, "mul", _real(b, "add", _real(b, "mul", args[0], 0.5), _real(b, "mul", args[1], 0.5)), 2.0),
             )
-        case "max" | "min":
+        case "max" | "min" if not may_be_infinite:
             kind = "min" if op.kind == "max" else "max"
             yield "negated both ways", lambda b, args: _real(b, "neg", _real(b, kind, *(_real(b, "neg", arg) for arg in args)))
         case _:
@@ -243,7 +262,7 @@ def _moved(b: Builder, op: Op, args: tuple[int, ...], place: int, step: int, pre
 
 
 def _of_reductions(graph: Graph, op: Op) -> Iterator[tuple[str, Make]]:
-    axes = tuple(str(axis) for axis in op.attr[-1]) if isinstance(op.attr[-1], tuple) else ()
+    axes = tuple(str(axis) for axis in tuple_of(op.attr[-1]))
     present = graph.ordered({axis for arg in op.args for axis in graph.ops[arg].axes})
     for axis in present:
         if axis not in axes:
@@ -301,8 +320,10 @@ def _of_functions(graph: Graph, op: Op) -> Iterator[tuple[str, Make]]:
     match op.kind:
         case "exp":
             yield "half as strong, squared", lambda b, args: _squared(b, _real(b, "exp", _real(b, "mul", args[0], 0.5)))
-            yield "of the negative, inverted", lambda b, args: _real(b, "div", 1.0, _real(b, "exp", _real(b, "neg", args[0])))
             yield "to base 2", lambda b, args: _real(b, "exp", _real(b, "mul", args[0], math.log(2)))
+            if masked(graph, op.args[0]):
+                return
+            yield "of the negative, inverted", lambda b, args: _real(b, "div", 1.0, _real(b, "exp", _real(b, "neg", args[0])))
         case "log":
             yield "to base 2", lambda b, args: _real(b, "mul", _real(b, "log", args[0]), 1 / math.log(2))
         case "rsqrt":

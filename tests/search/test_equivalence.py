@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from cleave.bench.mutants import mutants
+from cleave.bench import search_programs
+from cleave.bench.judging import chunked_attention
+from cleave.bench.mutants import changed, mutants
 from cleave.graph import Attr, Builder, Graph, Input
 from cleave.reference import evaluate
 from cleave.search import SearchOptions, superoptimize
@@ -78,6 +80,17 @@ def test_a_counterexample_can_be_checked() -> None:
     assert max(array.size for array in found.inputs) <= 16
     text = found.text()
     assert "(declared 128)" in text and "q [m, d] =" in text and f"result 0 differs at m = {found.index[0]}" in text
+
+
+def test_partial_results_may_be_rescaled_and_joined() -> None:
+    """Chunks with maxima of their own are right, the last chunk short or empty; without one rescaling they are not."""
+    whole, chunks = search_programs.attention(False, False, False), chunked_attention()
+    assert equivalence(whole, chunks).equivalent is True
+    (rescaled, other) = [i for i, op in enumerate(chunks.ops) if op.kind == "mul" and "s" in op.axes and "ni" not in op.axes]
+    for position in (rescaled, other):
+        dropped = changed(chunks, position, lambda b, args: args[0])
+        assert dropped is not None
+        assert equivalence(whole, dropped).equivalent is False
 
 
 def test_facts_that_need_counting_are_left_undecided() -> None:

@@ -1,0 +1,37 @@
+"""TTIR as Triton's parser reads it, in the spelling of each version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cleave.dialects import tt
+from cleave.runtime.compile import compile_ttir
+from cleave.runtime.execute import executable
+from cleave.runtime.plan import calls
+from cleave.runtime.versions import ttir_eviction
+from cleave.schedule.program import For, Load, Statement
+from tests import tile_programs
+
+
+def _hinted(statement: Statement) -> Statement:
+    if isinstance(statement, For):
+        return replace(statement, body=tuple(_hinted(inner) for inner in statement.body))
+    return replace(statement, eviction="evict_last") if isinstance(statement, Load) else statement
+
+
+def test_cache_hints_reach_the_code() -> None:
+    """A hint that the parser does not know would be dropped without a word."""
+    program = tile_programs.matmul("f16", 16)
+    kernel = program.kernels[0]
+    hinted = replace(kernel, body=tuple(_hinted(statement) for statement in kernel.body))
+    ready = executable(replace(program, kernels=(hinted,)))
+    (func,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+    (call,) = calls(ready.plan)
+    compiled = compile_ttir(ready.module, func, call, "sm_90")
+    assert str(compiled.asm["ttir"]).count("evict_last") == 2
+    assert "evict_last" in str(compiled.asm["ptx"]) or "createpolicy" in str(compiled.asm["ptx"])
+
+
+def test_spelling_by_version() -> None:
+    assert ttir_eviction("evict_first", 2, (3, 8)) == "evict = 2 : i32"
+    assert ttir_eviction("evict_first", 2, (3, 9)) == "cachePolicy = #tt.cache_policy<cache_modifier = none, eviction_policy = evict_first>"

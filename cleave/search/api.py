@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
+from .attributes import whole
 from .closure import Budget, close, join
 from .convert import Converted, convert, copies
 from .cost import SILENT, cost, hinted_sizes, iteration_space, longest_sizes, volume
@@ -205,7 +206,7 @@ class _Search:
 
     def from_weights(self, node: Node, weights: set[int]) -> bool:
         if isinstance(node, Leaf):
-            return node.kind != "input" or self.graph.inputs[int(node.attr[0])].weight  # type: ignore[arg-type]
+            return node.kind != "input" or self.graph.inputs[whole(node.attr[0])].weight
         return all(arg in weights for arg in operands(node))
 
     def checked(self, egraph: EGraph, programs: list[Chosen], roots: list[int], converted: Converted) -> list[Graph]:

@@ -82,12 +82,12 @@ def _join_at(egraph: EGraph, level: int, operands: Sequence[int], targets: Seque
     for kind in ("mul", "add"):
         table = (points[:, None] * points[None, :] if kind == "mul" else points[:, None] + points[None, :]) % prime
         first = np.searchsorted(ordered, table)
-        hits = np.argwhere((first < len(goals)) & (ordered[np.minimum(first, len(goals) - 1)] == table))
-        for i, j in hits[hits[:, 0] <= hits[:, 1]]:
+        rows, columns = np.nonzero((first < len(goals)) & (ordered[np.minimum(first, len(goals) - 1)] == table))
+        for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
             a, b = left[i], left[j]
             at = int(first[i, j])
-            while at < len(goals) and ordered[at] == table[i, j]:
-                c = goals[order[at]]
+            while i <= j and at < len(goals) and ordered[at] == table[i, j]:
+                c = goals[int(order[at])]
                 if c not in (a, b) and _holds(egraph, kind, a, b, c, level):
                     out.append(Triple(kind, a, b, c))
                 at += 1

@@ -8,11 +8,12 @@ values stay as written: only real arithmetic is rearranged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..graph import DTYPES, Attr, Graph, Op
+from ..graph import DTYPES, Graph, Op
+from .attributes import axis_pairs, reduced_axes
 from .egraph import Call, EGraph, Exp, Leaf
 from .meaning import FLOATS, known_exponent, number, operation, truncates
 
@@ -45,8 +46,8 @@ def copies(*graphs: Graph) -> dict[str, str]:
     rank = {axis.name: i for i, axis in enumerate(graph.axes)}
     for op in [op for each in graphs for op in each.ops]:
         if op.kind == "rename":
-            for old, new in op.attr[0]:  # type: ignore[misc, union-attr]
-                low, high = sorted((find(str(old)), find(str(new))), key=rank.__getitem__)
+            for old, new in axis_pairs(op.attr[0]):
+                low, high = sorted((find(old), find(new)), key=rank.__getitem__)
                 if graph.axis(low).extent == graph.axis(high).extent:
                     parent[high] = low
     return {name: find(name) for name in parent}
@@ -63,7 +64,7 @@ def convert(graph: Graph, egraph: EGraph) -> Converted:
             for arg in op.args:
                 c = classes[arg]
                 types[c] = max(types.get(c, "f16"), graph.ops[arg].dtype, key=DTYPES.index)
-                contracted[c] = contracted.get(c, 0) | egraph.mask_of(map(str, op.attr[0]))  # type: ignore[arg-type]
+                contracted[c] = contracted.get(c, 0) | egraph.mask_of(reduced_axes(op))
     return Converted(classes, types, contracted)
 
 
@@ -85,11 +86,11 @@ class _Converter:
 
     def _renamed(self, position: int, op: Op, renaming: dict[str, str]) -> int:
         movers = ("split", "merge", "slice", "index", "concat", "pad", "gather", "input")
-        bound = self._bound(op)
+        bound = frozenset(reduced_axes(op))
         if op.kind in movers or not bound.isdisjoint(renaming.values()) or not bound.isdisjoint(renaming):
             return self._rename_here(self.build(position, {}), tuple(renaming.items()), op.dtype)
         if op.kind == "rename":
-            back = {str(old): str(new) for old, new in op.attr[0]}  # type: ignore[misc, union-attr]
+            back = dict(axis_pairs(op.attr[0]))
             inner = self.graph.ops[op.args[0]]
             joined = {axis: renaming.get(back.get(axis, axis), back.get(axis, axis)) for axis in inner.axes}
             return self.build(op.args[0], joined)
@@ -107,14 +108,9 @@ class _Converter:
 
     def _plain(self, op: Op) -> int:
         if op.kind == "rename":
-            renaming = {str(old): str(new) for old, new in op.attr[0]}  # type: ignore[misc, union-attr]
+            renaming = dict(axis_pairs(op.attr[0]))
             return self.build(op.args[0], renaming)
         return self._make(op, [self.build(arg, {}) for arg in op.args])
-
-    def _bound(self, op: Op) -> frozenset[str]:
-        if op.kind in ("reduce", "contract", "shift"):
-            return frozenset(map(str, op.attr[-1]))  # type: ignore[arg-type]
-        return frozenset()
 
     def _make(self, op: Op, args: list[int]) -> int:
         made = self._algebra(op, args) if op.dtype in FLOATS else None
@@ -167,9 +163,9 @@ class _Converter:
             case "reduce" if op.attr[0] == "max":
                 return self._maximum(args[0], op)
             case "reduce" if op.attr[0] == "sum":
-                return self._sum(args, op.attr[1])
+                return self._sum(args, reduced_axes(op))
             case "contract":
-                return self._sum(args, op.attr[0])
+                return self._sum(args, reduced_axes(op))
             case _:
                 return None
 
@@ -192,7 +188,7 @@ class _Converter:
     def _maximum(self, c: int, op: Op) -> int | None:
         """max_a (f + k x) = f + k max_a x where f lacks the axes and k is a positive number."""
         e, entry = self.egraph, self.egraph.classes[c]
-        mask = e.mask_of(map(str, op.attr[1]))  # type: ignore[arg-type]
+        mask = e.mask_of(reduced_axes(op))
         for total in entry.sums[:1]:
             inside = {term: k for term, k in total.terms if e.mask(term) & mask}
             if inside and (len(inside) < len(total.terms) or total.constant):
@@ -205,13 +201,13 @@ class _Converter:
                 return None if bare is None else e.product({self._make(op, [bare]): ONE}, product.coefficient)
         return None
 
-    def _sum(self, args: list[int], axes: Attr) -> int | None:
+    def _sum(self, args: list[int], axes: Sequence[str]) -> int | None:
         """A contraction: a sum over axes of a product. Over an axis that no operand varies over it is a multiple."""
         e = self.egraph
         product = e.product(counted([(arg, ONE) for arg in args]))
         if product is None:
             return None
-        wanted = e.mask_of(map(str, axes))  # type: ignore[arg-type]
+        wanted = e.mask_of(axes)
         there = wanted & e.mask(product)
         reduced = e.reduce(there, product)
         if reduced is None:

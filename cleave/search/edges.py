@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .attributes import is_maximum
 from .closure import Triple, inverse_known
 from .egraph import Call, EGraph, Exp, Leaf, Product, Reduce, Sum
 
@@ -44,9 +45,7 @@ class Edge(NamedTuple):
     @property
     def phase(self) -> bool:
         """Whether the operation reduces over axes."""
-        return self.kind in ("reduce", "contract") or (
-            self.kind == "call" and isinstance(self.payload, Call) and self.payload.kind in ("reduce", "shift")
-        )
+        return self.kind in ("reduce", "contract") or _is_maximum(self)
 
 
 @dataclass(slots=True)
@@ -142,7 +141,7 @@ class _Maker:
         """The work of an operation that is not arithmetic."""
         if node.kind in FREE:
             return 0.0
-        if node.kind in ("reduce", "shift"):
+        if is_maximum(node.kind, node.attr):
             return SIMPLE * self.volume(self.e.mask(node.args[0]))
         return (TRANSCENDENTAL if node.kind in TRANSCENDENTALS else SIMPLE) * size
 
@@ -233,11 +232,11 @@ def prune(of: Mapping[int, Sequence[Edge]], roots: Sequence[int]) -> Edges:
 
     Maxima go first: where the roots can be made without any, all are dropped, else one by one what is not needed.
     """
-    groups = sorted({edge.payload.kind for edges in of.values() for edge in edges if _is_maximum(edge)})  # type: ignore[union-attr]
+    maxima = any(_is_maximum(edge) for edges in of.values() for edge in edges)
     current = {c: list(edges) for c, edges in of.items()}
-    if groups and set(roots) <= derivable(current, _is_maximum):
+    if maxima and set(roots) <= derivable(current, _is_maximum):
         current = {c: [edge for edge in edges if not _is_maximum(edge)] for c, edges in current.items()}
-    elif groups:
+    elif maxima:
         for c in [c for c, edges in current.items() if any(map(_is_maximum, edges))]:
             kept = current[c]
             current[c] = [edge for edge in kept if not _is_maximum(edge)]
@@ -265,4 +264,4 @@ def prune(of: Mapping[int, Sequence[Edge]], roots: Sequence[int]) -> Edges:
 
 
 def _is_maximum(edge: Edge) -> bool:
-    return edge.kind == "call" and isinstance(edge.payload, Call) and edge.payload.kind in ("reduce", "shift")
+    return isinstance(edge.payload, Call) and is_maximum(edge.payload.kind, edge.payload.attr)

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from ..algebra.dtypes import assign_types, widest, widest_input_type
 from ..graph import Attr, Builder, Graph, Output
+from .attributes import whole
 from .edges import Edge
 from .egraph import Call, EGraph, Leaf, Product, Sum
 from .extraction import order
@@ -91,9 +92,9 @@ class _Emission:
 
     def leaf(self, kind: str, attr: tuple[Attr, ...], dtype: str) -> int:
         if kind == "input":
-            return int(attr[0])  # type: ignore[arg-type]
+            return whole(attr[0])
         if kind == "constant" and len(attr) == 2:
-            return self.constant(Fraction(int(attr[0]), int(attr[1])))  # type: ignore[arg-type]
+            return self.constant(Fraction(whole(attr[0]), whole(attr[1])))
         return self.builder.add(kind, attr=attr, dtype=dtype)
 
     def scaled(self, arg: int, factor: Fraction) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph import Graph, without_dead_code
+from .attributes import is_maximum
 from .meaning import evaluate, operation
 from .values import Space, Value
 from .verify import same
@@ -25,7 +26,7 @@ def without_free_maxima(graph: Graph, space: Space) -> Graph:
     space.spoiled[:] = False
     for position in range(len(graph.ops) - 1, -1, -1):
         op = graph.ops[position]
-        if op.kind == "shift" or (op.kind == "reduce" and op.attr[0] == "max"):
+        if is_maximum(op.kind, op.attr):
             unrelated = space.leaf(f"free {position}", op.axes, False)
             if _agree(graph, space, _with(graph, space, position, unrelated), expected):
                 zero = replace(op, kind="constant", args=(), axes=(), attr=(0.0,))

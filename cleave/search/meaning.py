@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+
 from ..graph import Graph, Op
+from .attributes import axis_pairs, reduced_axes, whole
 from .values import Space, Value
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -87,7 +90,7 @@ def positive(graph: Graph, position: int) -> bool:
     op = graph.ops[position]
     match op.kind:
         case "constant":
-            return not isinstance(op.attr[0], str | tuple) and float(op.attr[0]) > 0  # type: ignore[arg-type]
+            return isinstance(op.attr[0], int | float) and op.attr[0] > 0
         case "size" | "exp" | "sqrt" | "rsqrt" | "sigmoid":
             return True
         case "cast" | "rename" | "mul" | "div" | "contract" | "add":
@@ -131,10 +134,10 @@ def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], t
 
 def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Value:
     """The value of one operation."""
-    axes = [str(axis) for axis in op.attr[-1]] if op.kind in ("reduce", "contract", "shift") and isinstance(op.attr[-1], tuple) else []
+    axes = reduced_axes(op)
     match op.kind:
         case "input":
-            source = graph.inputs[int(op.attr[0])]  # type: ignore[arg-type]
+            source = graph.inputs[whole(op.attr[0])]
             return space.leaf(f"input {op.attr[0]}", source.axes, source.dtype == "i1")
         case "constant":
             value = number(op)
@@ -148,8 +151,10 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "iota":
             axis = str(op.attr[0])
             return space.leaf(f"iota {space.copies.get(axis, axis)}", (axis,), False)
+        case "neg" if args[0].infinite is not None:
+            return _negated(space, args[0])
         case "neg":
-            return space.unknown("neg", args) if args[0].infinite is not None else space.scale(args[0], Fraction(-1))
+            return space.scale(args[0], Fraction(-1))
         case "exp":
             return space.exponential(args[0]) or space.unknown("exp", args)
         case "log":
@@ -215,7 +220,7 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
                 product = space.multiply(product, factor)
             return space.sum_over(product, axes)
         case "rename":
-            return space.rename(args[0], [(str(old), str(new)) for old, new in op.attr[0]])  # type: ignore[misc, union-attr]
+            return space.rename(args[0], axis_pairs(op.attr[0]))
         case "split" if space.chunks.get(str(op.attr[2])) == (op.attr[0], op.attr[1]):
             return space.split(args[0], str(op.attr[0]), str(op.attr[1]), str(op.attr[2]))
         case "split" | "merge" | "slice" | "index" | "concat" | "pad" | "gather":
@@ -223,6 +228,13 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
             return space.moved(f"{op.kind} {op.attr}", args, removed, added)
         case _:
             return space.unknown(op.kind, args)
+
+
+def _negated(space: Space, a: Value) -> Value:
+    """-a, an unknown number where a is -inf: it does not matter past the end of an axis, and elsewhere nothing equals it."""
+    finite = space.scale(Value(a.residues, a.lowest, a.highest), Fraction(-1))
+    unknown = space.unknown("neg", [a])
+    return Value(np.where(np.asarray(a.infinite)[None], unknown.residues, finite.residues), a.lowest, a.highest)
 
 
 def _masked_product(graph: Graph, space: Space, op: Op, masked: Value, other: Value, position: int) -> Value:

@@ -3,7 +3,8 @@ The same evaluation in float64, to confirm what fields know only up to a sign.
 
 The law: `Reals` gives every operation its real meaning on random real tensors, with random positive weights for sums, so that
 an identity of roots such as rsqrt(x)^2 = 1/x holds where it holds for real numbers, and sqrt(x^2) = x does not. Unknown
-functions are smooth, positive and told apart by name. A result that is not a number spoils the sample.
+functions are smooth, positive and told apart by name. A root or logarithm that does not exist spoils the sample; in one that
+is in `overflowed` a number was too large for float64, or an exponential too small, which decides nothing.
 
 Tensors are drawn with both signs, or positive for programs that take roots of them, and at a given scale: at 1e-3 a small
 constant under a root shows.
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..extents import Extent
 from ..graph import Axis
-from .values import Bools, Ints, Space, Value, digest
+from .values import Bools, Ints, Space, Value, absorbed, digest
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,7 @@ class Reals(Space):
         super().__init__(axes, points, samples, seed, (2**31 - 1,), copies, symbols)
         self.positive = positive
         self.scale_of_leaves = scale
+        self.overflowed: Bools = np.zeros(samples, bool)
 
     def _unit(self, key: str, axes: Sequence[str]) -> Floats:
         """Uniform numbers in (0, 1)."""
@@ -50,9 +52,20 @@ class Reals(Space):
     def _value(self, numbers: Floats, infinite: Bools | None = None) -> Value:
         finite = np.isfinite(numbers)
         if not bool(finite.all()):
-            self.spoil(~np.broadcast_to(finite, (1, self.samples, *numbers.shape[2:]))[0])
+            self.overflowed = self.overflowed | self._samples_with(~finite)
             numbers = np.where(finite, numbers, 1.0)
         return self._masked(cast(Ints, numbers), 0, 0, infinite)
+
+    def _defined(self, numbers: Floats, where: Bools) -> Value:
+        """A value that exists in some places only; elsewhere it spoils the sample."""
+        if not bool(where.all()):
+            self.spoiled = self.spoiled | self._samples_with(~where)
+            numbers = np.where(where, numbers, 1.0)
+        return self._value(numbers)
+
+    def _samples_with(self, where: Bools) -> Bools:
+        spread = np.broadcast_to(where, (1, self.samples, *where.shape[2:]))
+        return np.asarray(spread.reshape(self.samples, -1).any(axis=1), bool)
 
     def integer(self, number: int) -> Ints:
         """The number."""
@@ -81,7 +94,7 @@ class Reals(Space):
         """An unknown tensor; of zeros and ones if `bits`."""
         unit = self._unit(key, axes)
         if bits:
-            return self._value((unit < 0.5) * 1.0)
+            return self._value(np.where(unit < 0.5, 1.0, 0.0))
         return self._value((unit + 0.5 if self.positive else 4.0 * unit - 2.0) * self.scale_of_leaves)
 
     def add(self, a: Value, b: Value) -> Value:
@@ -100,25 +113,29 @@ class Reals(Space):
         for operand in (a, b):
             if operand.infinite is not None:
                 self.spoil(operand.infinite)
-        return self._value(_of(a) * _of(b))
+        with np.errstate(over="ignore"):
+            return self._value(_of(a) * _of(b))
 
     def raise_to(self, a: Value, exponent: Fraction) -> Value:
         """`a ** exponent`."""
         if a.infinite is not None:
             self.spoil(a.infinite)
+        base = _of(a)
         with np.errstate(all="ignore"):
-            return self._value(_of(a) ** float(exponent))
+            out = base ** float(exponent)
+        return self._defined(out, ~np.isnan(out) & ((base != 0) | (exponent >= 0)))
 
     def exponential(self, a: Value) -> Value:
         """exp(a)."""
         with np.errstate(all="ignore"):
             out = np.exp(_of(a))
+        self.overflowed = self.overflowed | self._samples_with(out == 0)
         return self._value(out if a.infinite is None else np.where(a.infinite[None], 0.0, out))
 
     def logarithm(self, a: Value) -> Value:
         """log(a)."""
         with np.errstate(all="ignore"):
-            return self._value(np.log(_of(a)))
+            return self._defined(np.log(_of(a)), _of(a) > 0)
 
     def unknown(self, name: str, operands: Sequence[Value]) -> Value:
         """A smooth positive function of the operands."""
@@ -161,10 +178,9 @@ class Reals(Space):
         """The weighted sum over axes, those of chunks first."""
         for axis in sorted(axes, key=lambda name: (name not in self.chunks, name)):
             place = self.place[axis]
-            infinite = a.infinite
-            if infinite is not None and infinite.shape[place - 1] > 1:
-                infinite = infinite.any(axis=place - 1, keepdims=True)
-            a = self._value((_of(a) * np.asarray(self.weights(axis))).sum(axis=place, keepdims=True), infinite)
+            with np.errstate(over="ignore"):
+                total = (_of(a) * np.asarray(self.weights(axis))).sum(axis=place, keepdims=True)
+            a = self._value(total, absorbed(a.infinite, place - 1))
         return a
 
 

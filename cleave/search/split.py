@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from ..extents import extent
 from ..graph import Attr, Axis, Builder, Graph, Op, Symbol
+from .attributes import reduced_axes, whole
 
 MOVERS = ("split", "merge", "slice", "index", "concat", "pad", "gather", "rename")
 CHUNK_HINTS = (8, 2, 32)
@@ -32,13 +33,6 @@ def splittable(graph: Graph) -> tuple[str, ...]:
         wanted &= reduced[output.value] - frozenset(graph.ops[output.value].axes)
     chunked = {name for axis in graph.axes if axis.chunk_of is not None for name in (axis.name, *axis.chunk_of)}
     return graph.ordered(wanted - chunked)
-
-
-def reduced_axes(op: Op) -> tuple[str, ...]:
-    """The axes an operation reduces over."""
-    if op.kind in ("reduce", "contract", "shift") and isinstance(op.attr[-1], tuple):
-        return tuple(str(axis) for axis in op.attr[-1])
-    return ()
 
 
 def dependent_reductions(graph: Graph, axis: str) -> int:
@@ -93,7 +87,7 @@ class _Splitting:
 
     def _make(self, position: int, op: Op) -> int:
         if op.kind == "input":
-            return int(op.attr[0])  # type: ignore[arg-type]
+            return whole(op.attr[0])
         if self.axis not in reduced_axes(op):
             return self.add(op, [self.make(arg) for arg in op.args])
         axes = tuple(self.inner if axis == self.axis else axis for axis in reduced_axes(op))
@@ -123,8 +117,6 @@ class _Splitting:
 
 
 def _names(attr: Attr) -> set[str]:
-    if isinstance(attr, str):
-        return {attr}
     if isinstance(attr, tuple):
         return set[str]().union(*(_names(part) for part in attr))
-    return set()
+    return {attr} if isinstance(attr, str) else set()

@@ -176,7 +176,7 @@ class Space:
         self.rank = len(self.axes) + 2
         self.primes = np.array(tower, np.int64).reshape((-1,) + (1,) * (self.rank - 1))
         self.top = len(tower) - 1
-        self.spoiled = np.zeros(samples, bool)
+        self.spoiled: Bools = np.zeros(samples, bool)
         self.exact_roots = False
         self.inexact = np.zeros(samples, bool)
         self.square_levels: frozenset[int] = frozenset()
@@ -532,10 +532,7 @@ class Space:
         for axis in sorted(axes, key=lambda name: (name not in self.chunks, name)):
             place = self.place[axis]
             residues = (a.residues * self.weights(axis) % self.primes).sum(axis=place, keepdims=True) % self.primes
-            infinite = a.infinite
-            if infinite is not None and infinite.shape[place - 1] > 1:
-                infinite = infinite.any(axis=place - 1, keepdims=True)
-            a = self._masked(residues, a.lowest, a.highest, infinite)
+            a = self._masked(residues, a.lowest, a.highest, absorbed(a.infinite, place - 1))
         return a
 
     def rename(self, a: Value, pairs: Sequence[tuple[str, str]]) -> Value:
@@ -574,3 +571,8 @@ def _either(a: Bools | None, b: Bools | None) -> Bools | None:
     if a is None or b is None:
         return a if b is None else b
     return a | b
+
+
+def absorbed(infinite: Bools | None, place: int) -> Bools | None:
+    """Where a sum along an axis is -inf: where any element is."""
+    return None if infinite is None else np.asarray(infinite.any(axis=place, keepdims=True), bool)

@@ -192,8 +192,9 @@ class Verifier:
                 seed = self.seed * 64 + 48 + number
                 space = Reals(other.axes, points, REAL_SAMPLES, seed, shared, symbols, positive, scale)
                 values = evaluate(self.graph, space)
-                good = ~space.spoiled
+                good = ~space.spoiled & ~space.overflowed
                 others = evaluate(other, space)
+                good &= ~space.overflowed
                 if bool((space.spoiled & good).any()):
                     return f"it is not finite where the original is (float64, round {number})"
                 decided += int(good.any())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cleave.extents import extent
-from cleave.graph import Axis, Builder, Graph, Input, Op, Output, Symbol
+from cleave.graph import Attr, Axis, Builder, Graph, Input, Op, Output, Symbol
+from cleave.search.attributes import reduced_axes
 
 
 class Write:
@@ -21,9 +22,9 @@ class Write:
         self.b = Builder("f", [known.get(name, Symbol(name, (512,))) for name in sorted(used)], declared, leaves)
         self.args = tuple(range(len(leaves)))
 
-    def __call__(self, kind: str, *args: int | float, attr: tuple[object, ...] = (), dtype: str | None = "f32") -> int:
+    def __call__(self, kind: str, *args: int | float, attr: tuple[Attr, ...] = (), dtype: str | None = "f32") -> int:
         positions = [self.number(arg) if isinstance(arg, float) else arg for arg in args]
-        return self.b.add(kind, *positions, attr=attr, dtype=dtype)  # pyright: ignore[reportArgumentType]
+        return self.b.add(kind, *positions, attr=attr, dtype=dtype)
 
     def number(self, value: float) -> int:
         return self.b.add("constant", attr=(value,), dtype="f32")
@@ -229,7 +230,7 @@ def result(graph: Graph, output: int = 0) -> Op:
 
 def contractions(graph: Graph) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The axes that each contraction sums and has left."""
-    return [(tuple(map(str, op.attr[0])), op.axes) for op in graph.ops if op.kind == "contract"]  # pyright: ignore[reportArgumentType]
+    return [(reduced_axes(op), op.axes) for op in graph.ops if op.kind == "contract"]
 
 
 def phases(graph: Graph) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from cleave.graph import Builder, Graph, Output
 from cleave.search import Alternative, SearchOptions, superoptimize
+from cleave.search.attributes import reduced_axes
 from cleave.search.freedom import without_free_maxima
 from cleave.search.split import dependent_reductions, split_axis, splittable
 from cleave.search.values import Space
@@ -71,12 +72,8 @@ def rank(alternatives: Sequence[Alternative], wanted: Callable[[Graph], bool]) -
 def scaled_behind(graph: Graph, axis: str) -> bool:
     """Whether the root mean square is applied to the result: no contraction over the axis needs the rsqrt."""
     roots = ops_of(graph, "rsqrt")
-    return not any(
-        root in needs(graph, i)
-        for i in ops_of(graph, "contract")
-        if axis in graph.ops[i].attr[0]
-        for root in roots  # pyright: ignore[reportOperatorIssue]
-    )
+    over = [i for i in ops_of(graph, "contract") if axis in reduced_axes(graph.ops[i])]
+    return not any(root in needs(graph, i) for i in over for root in roots)
 
 
 @pytest.mark.parametrize("gain", [False, True])

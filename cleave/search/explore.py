@@ -1,0 +1,59 @@
+"""
+The e-graph of a program, closed under the rules, to look at or to compare with: what `superoptimize` searches.
+
+The law: `explore` takes the same steps with the same options as the search, up to extraction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..graph import Graph
+from .api import SEARCH_ROUND, SearchOptions
+from .closure import Budget, close
+from .convert import Converted, convert, copies
+from .cost import hinted_sizes, volume
+from .egraph import EGraph
+from .freedom import without_free_maxima
+from .rules import Rules
+from .values import Space
+from .verify import SAMPLES, points_of, tower_for, unspoiled
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """
+    The classes of a program.
+
+    `graph` is the program without maxima that nothing depends on, `roots[i]` the class of output i. `largest` is the size of the
+    largest tensor that may be stored, and `caps` says what was cut short.
+    """
+
+    graph: Graph
+    egraph: EGraph
+    converted: Converted
+    roots: tuple[int, ...]
+    sizes: dict[str, int]
+    largest: float
+    caps: tuple[str, ...]
+
+    def storable(self, mask: int) -> bool:
+        """Whether a tensor over the axes of a mask may be stored."""
+        return volume(self.sizes, self.egraph.names(mask)) <= self.largest * 1.0001
+
+
+def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
+    """The closed e-graph; None where every draw divides by zero."""
+    shared = copies(graph)
+    space = Space(graph.axes, points_of(graph.axes, SEARCH_ROUND, shared), SAMPLES, options.seed, tower_for(graph), shared)
+    if unspoiled(graph, space) is None:
+        return None
+    sizes = hinted_sizes(graph)
+    largest = max((volume(sizes, op.axes) for op in graph.ops), default=1.0)
+    smaller = without_free_maxima(graph, space)
+    egraph = EGraph(space)
+    converted = convert(smaller, egraph)
+    rules = Rules(egraph, lambda mask: volume(sizes, egraph.names(mask)) <= largest * 1.0001)
+    caps = close(egraph, rules, Budget(options.classes, options.applications, options.seconds))
+    roots = tuple(converted.classes[output.value] for output in smaller.outputs)
+    return Exploration(smaller, egraph, converted, roots, sizes, largest, tuple(caps))

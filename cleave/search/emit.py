@@ -69,7 +69,7 @@ class _Emission:
             case "leaf", Leaf(kind, attr, dtype):
                 return self.leaf(kind, attr, dtype)
             case "call", Call(kind, attr, dtype, _):
-                return self.builder.add(kind, *args, attr=attr, dtype=dtype)
+                return self.builder.add(kind, *self.spread(kind, args, attr), attr=attr, dtype=dtype)
             case "scale", Fraction() as factor:
                 return self.scaled(args[0], factor)
             case "shift", Fraction() as addend:
@@ -89,6 +89,24 @@ class _Emission:
                 return self.real("contract", *args, attr=(self.egraph.names(mask),))
             case kind, _:
                 return self.real(kind, *args)
+
+    def spread(self, kind: str, args: Sequence[int], attr: tuple[Attr, ...]) -> list[int]:
+        """Operands with the axes that an operation on axes names: a value lacks those along which it is constant."""
+        match kind, attr:
+            case "concat", (tuple(axes), _):
+                return [self.along(arg, str(axis)) for arg, axis in zip(args, axes, strict=True)]
+            case (("split" | "slice" | "pad" | "index" | "gather"), (str(axis), *_)):
+                return [self.along(args[0], axis), *args[1:]]
+            case _:
+                return list(args)
+
+    def along(self, arg: int, axis: str) -> int:
+        """A value repeated along an axis, if it lacks it: chosen by a condition that holds everywhere."""
+        if axis in self.builder.ops[arg].axes:
+            return arg
+        first = self.builder.add("constant", attr=(0,), dtype="index")
+        everywhere = self.builder.add("compare", self.builder.add("iota", attr=(axis,), dtype="index"), first, attr=("ge",), dtype="i1")
+        return self.builder.add("select", everywhere, arg, arg, dtype=self.builder.ops[arg].dtype)
 
     def leaf(self, kind: str, attr: tuple[Attr, ...], dtype: str) -> int:
         if kind == "input":

@@ -1,35 +1,38 @@
 """
 `cleave.compile`: from a PyTorch function to kernels that can be called and read.
 
-The function is captured as a graph of the algebra, and the same passes that `cleave-opt` runs take it down to Triton. Every
-level is kept, so that `Compiled.text` can show it.
+The function is captured as a graph of the algebra. The same passes that `cleave-opt` runs find equivalent programs; the scheduler ranks
+ways to run them, of which the best that compiles and fits is taken, on a GPU the fastest. Every level is kept, so that `Compiled.text`
+can show it, and the outcome is kept on disk.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 import torch
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.printer import Printer
 
 from .bridge.alg import graph_op
-from .bridge.sched import program_of
+from .calls import Entry, entry_of
+from .choosing import Choice, chosen, machine_of, printed
 from .errors import CleaveError
 from .frontend import Bindings, capture
 from .graph import Graph
 from .remarks import collected
+from .runtime import tuner
+from .runtime.cache import Store, key_of, versions
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .schedule import TARGETS
 from .schedule.program import Program
 
 LEVELS = ("alg", "alternatives", "stabilized", "sched", "tt", "triton", "ttir")
+SHOWN = 10
+ENTRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +56,34 @@ class Report:
     """
     What compiling did.
 
-    `seconds` by stage; `alternatives` is how many programs of the algebra competed; `notes` are the scheduler's reasons, with the
-    alternative it chose and its estimates of FLOPs, bytes and microseconds; `remarks` are what the passes said; `copies` counts
-    inputs that calls had to copy because their memory was not as in the example.
+    `seconds` by stage; `cached` that everything came from the cache; `alternatives` is how many programs of the algebra competed;
+    `notes` are the scheduler's reasons, with its estimates of FLOPs, bytes and microseconds; `candidates` are those that were compiled
+    or timed, the chosen one first, each with its time or why it was dropped; `remarks` are what the passes and the tuner said; `copies`
+    counts inputs that calls had to copy because their memory was not as in the example.
     """
 
     seconds: Mapping[str, float]
+    cached: bool
     alternatives: int
     notes: tuple[str, ...]
+    candidates: tuple[tuner.Entry, ...]
     remarks: tuple[str, ...]
     copies: int
 
+    @property
+    def dropped(self) -> int:
+        """How many candidates were dropped."""
+        return sum(bool(entry.dropped) for entry in self.candidates)
+
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
-        lines = [f"seconds: {stages}", f"alternatives: {self.alternatives}", *self.notes, *self.remarks]
+        lines = [f"seconds: {stages}{' (from the cache)' if self.cached else ''}", f"alternatives: {self.alternatives}", *self.notes]
+        kept = [entry for entry in self.candidates if not entry.dropped]
+        lines += [f"candidate {number}: {entry}" for number, entry in enumerate(kept[:SHOWN])]
+        if len(kept) > SHOWN:
+            lines.append(f"and {len(kept) - SHOWN} more")
+        lines += [f"{entry.text}: dropped: {entry.dropped}" for entry in self.candidates if entry.dropped]
+        lines += self.remarks
         if self.copies:
             lines.append(f"inputs copied to the layout of the example: {self.copies}")
         return "\n".join(lines)
@@ -76,12 +93,18 @@ class Report:
 class Options:
     """
     Knobs of `compile`. `split`: also consider programs that split a reduced axis over several programs of the grid.
-    `alternatives`: how many programs of the algebra compete. `seed` of the search.
+    `alternatives`: how many programs of the algebra compete. `seed` of the search. `tune`: time candidates on the GPU; auto where the
+    example is on one. `cache`: keep results on disk and use them. `budget`: seconds that choosing among candidates may take, and
+    `candidates`: how many are compiled.
     """
 
     split: bool = True
     alternatives: int = 12
     seed: int = 0
+    tune: bool | Literal["auto"] = "auto"
+    cache: bool = True
+    budget: float = tuner.Budget().seconds
+    candidates: int = tuner.Budget().candidates
 
 
 @dataclass
@@ -92,13 +115,13 @@ class Compiled:
     program: Program
     kernels: tuple[Kernel, ...]
     bindings: Bindings
-    _modules: Mapping[str, ModuleOp]
     _executable: Executable
     _seconds: Mapping[str, float]
-    _alternatives: int
-    _remarks: tuple[str, ...]
+    _choice: Choice
+    _cached: bool
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
+    _entries: tuple[Entry, ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """
@@ -106,22 +129,42 @@ class Compiled:
 
         Raises: CleaveError where an argument is not as it was compiled for.
         """
+        if not kwargs:
+            for entry in self._entries:
+                result = entry(args)
+                if result is not NotImplemented:
+                    return result
+        return self._checked(args, kwargs)
+
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result, after looking at everything that may be wrong with the arguments."""
         flat = self.bindings.flatten(args, kwargs)
         symbols = self.bindings.sizes(flat)
         views = self.bindings.views(flat, symbols)
         device = next((view.device for view in views), self.bindings.device)
-        made = self._bound(views, symbols)(*views) if device.type == "cuda" else execute(self._executable, views, symbols)
+        if device.type == "cuda":
+            bound = self._bound(views, symbols)
+            made: Sequence[Any] = bound(*views)
+            entry = entry_of(self.bindings, bound, args, flat, views) if not kwargs else None
+            if entry is not None:
+                self._entries = (entry, *self._entries[: ENTRIES - 1])
+        else:
+            made = execute(self._executable, views, symbols)
         results: list[Any] = [None] * len(made)
-        for entry in self.bindings.outputs:
-            if entry.kind == "graph":
-                results[entry.graph] = made[entry.graph].reshape(entry.sizes(symbols))
+        for output in self.bindings.outputs:
+            if output.kind == "graph":
+                results[output.graph] = made[output.graph].reshape(output.sizes(symbols))
         return self.bindings.results(flat, results)
 
     def _bound(self, views: Sequence[torch.Tensor], symbols: Mapping[str, int]) -> Bound:
         key = (tuple((view.shape, view.stride(), view.device) for view in views), tuple(symbols.items()))
         found = self._bounds.get(key)
         if found is None:
-            found = self._bounds[key] = self._executable.bind(views, symbols)
+            shapes: list[tuple[int, ...]] = [()] * len(self.program.outputs)
+            for output in self.bindings.outputs:
+                if output.kind == "graph":
+                    shapes[output.graph] = output.sizes(symbols)
+            found = self._bounds[key] = self._executable.bind(views, symbols, shapes)
         return found
 
     def text(self, level: str) -> str:
@@ -136,9 +179,9 @@ class Compiled:
             if level == "triton":
                 self._texts[level] = self._executable.file.text
             elif level == "ttir":
-                self._texts[level] = _ttir(self._modules["tt"])
+                self._texts[level] = _ttir(self._executable.module)
             else:
-                self._texts[level] = _printed(self._modules[level])
+                self._texts[level] = self._choice.texts[level]
         return self._texts[level]
 
     def _copies(self) -> int:
@@ -146,7 +189,9 @@ class Compiled:
 
     def report(self) -> Report:
         """What compiling did, and what calls had to do since."""
-        return Report(self._seconds, self._alternatives, self.program.notes, self._remarks, self._copies())
+        choice = self._choice
+        notes, remarks = self.program.notes, choice.remarks
+        return Report(self._seconds, self._cached, choice.alternatives, notes, choice.candidates, remarks, self._copies())
 
 
 def compile(
@@ -170,7 +215,7 @@ def compile(
     if unknown:
         known = ", ".join(entry.name for entry in fields(Options))
         raise TypeError(f"compile() got an unknown option '{unknown[0]}'; known are {known}")
-    chosen = Options(**options)
+    wanted = Options(**options)
     seconds: dict[str, float] = {}
     clock = time.perf_counter()
 
@@ -183,44 +228,30 @@ def compile(
     captured = capture(function, example_inputs, dynamic_shapes, weights)
     graph = with_hints(captured.graph, hints or ())
     lap("capture")
+    flat = captured.bindings.flatten(example_inputs)
+    symbols = captured.bindings.sizes(flat)
+    machine = machine_of(target_name(target, captured.bindings.device), target != "auto", captured.bindings.device, wanted.tune)
     module = ModuleOp([graph_op(graph)])
-    modules = {"alg": module.clone()}
-    with collected() as remarks:
-        for level, pass_ in _passes(chosen, target_name(target, captured.bindings.device)):
-            pass_.apply(Context(), module)
-            module.verify()
-            modules[level] = module.clone()
-            lap(level)
-    scheduled = _program(modules["sched"])
-    ready = Executable(module)
-    file = ready.file
-    lap("triton")
+    text = printed(module)
+    store = Store(enabled=wanted.cache)
+    settings = {entry.name: getattr(wanted, entry.name) for entry in fields(Options)}
+    key = key_of("program", versions(), text, machine.setting, settings, symbols if machine.timed else {})
+    choice: Choice | None = store.get("programs", key)
+    cached = choice is not None
+    lap("cache")
+    if choice is None:
+        views = captured.bindings.views(flat, symbols)
+        with collected() as remarks:
+            choice = chosen(module, text, views, symbols, machine, settings, store, lap)
+        choice = replace(choice, remarks=(*remarks, *choice.remarks))
+        store.put("programs", key, choice)
+        lap("store")
+    ready = Executable(choice.program, choice.file, choice.binaries)
     kernels = tuple(
-        Kernel(kernel.name, file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
-        for kernel in scheduled.kernels
+        Kernel(kernel.name, choice.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
+        for kernel in choice.program.kernels
     )
-    return Compiled(graph, scheduled, kernels, captured.bindings, modules, ready, seconds, _count(modules["alternatives"]), tuple(remarks))
-
-
-def _program(module: ModuleOp) -> Program:
-    from .dialects.sched import ProgramOp
-
-    return next(program_of(op) for op in module.ops if isinstance(op, ProgramOp))
-
-
-def _passes(options: Options, target: str) -> list[tuple[str, ModulePass]]:
-    from .passes.alg_stabilize import AlgStabilizePass
-    from .passes.alg_superoptimize import AlgSuperoptimizePass
-    from .passes.convert_alg_to_sched import ConvertAlgToSchedPass
-    from .passes.convert_sched_to_tt import ConvertSchedToTtPass
-
-    search = AlgSuperoptimizePass(split=options.split, alternatives=options.alternatives, seed=options.seed)
-    return [
-        ("alternatives", search),
-        ("stabilized", AlgStabilizePass()),
-        ("sched", ConvertAlgToSchedPass(target=target)),
-        ("tt", ConvertSchedToTtPass()),
-    ]
+    return Compiled(graph, choice.program, kernels, captured.bindings, ready, seconds, choice, cached)
 
 
 def target_name(name: str, device: torch.device) -> str:
@@ -249,8 +280,6 @@ def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
 
     Raises: CleaveError for a name that is not a symbol.
     """
-    from dataclasses import replace
-
     known = {symbol.name for symbol in graph.symbols}
     for name in (name for hint in hints for name in hint):
         if name not in known:
@@ -262,21 +291,7 @@ def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
     return replace(graph, symbols=symbols)
 
 
-def _printed(module: ModuleOp) -> str:
-    from io import StringIO
-
-    out = StringIO()
-    Printer(stream=out).print_op(module)
-    return out.getvalue() + "\n"
-
-
 def _ttir(module: ModuleOp) -> str:
     from .targets.ttir import ttir_text
 
     return ttir_text(module)
-
-
-def _count(module: ModuleOp) -> int:
-    from .dialects.alg import AlternativesOp
-
-    return sum(len(op.regions) for op in module.walk() if isinstance(op, AlternativesOp)) or 1

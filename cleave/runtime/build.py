@@ -40,9 +40,9 @@ def lowered(program: Program) -> ModuleOp:
     return module
 
 
-def build(program: Program, architecture: str, wanted: Sequence[str] | None = None, store: Store | None = None) -> Built:
+def build(program: Program, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None) -> Built:
     """
-    Lowers a program and compiles the `wanted` kernels, all where none are given.
+    Lowers a program and compiles the kernels that the `wanted` launches run, by position, all where none are given.
 
     Raises: CleaveError for what Triton cannot express, and what Triton raises for code that it cannot compile.
     """
@@ -52,14 +52,14 @@ def build(program: Program, architecture: str, wanted: Sequence[str] | None = No
 
 
 def compiled(
-    module: ModuleOp, file: TritonFile, architecture: str, wanted: Sequence[str] | None = None, store: Store | None = None
+    module: ModuleOp, file: TritonFile, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None
 ) -> dict[str, Binary]:
     """The machine code of kernels of a lowered module; arguments and errors as for `build`."""
     store = store or Store()
     out: dict[str, Binary] = {}
     for plan in file.plans:
-        for call in calls(plan):
-            if call.kernel in out or (wanted is not None and call.kernel not in wanted):
+        for position, call in enumerate(calls(plan)):
+            if call.kernel in out or (wanted is not None and position not in wanted):
                 continue
             alone = _alone(module, call.kernel)
             text = triton_file(alone)

@@ -1,7 +1,7 @@
 """
 The server of `cleave.runtime.builders`: forks a worker for every connection it is sent. Its argument is a socket's descriptor.
 
-A worker first sends its process number, then answers each `(program, architecture, wanted)` with what was built, or with a
+A worker first sends its process number, then answers each `(program, architecture, wanted, store)` with what was built, or with a
 text that says why not.
 """
 
@@ -26,11 +26,11 @@ def serve(connection: Connection[Any, Any]) -> None:
     connection.send(os.getpid())
     while True:
         try:
-            program, architecture, wanted = connection.recv()
+            program, architecture, wanted, store = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            reply: object = build(program, architecture, wanted)
+            reply: object = build(program, architecture, wanted, store)
         except Exception as error:
             lines = [line for line in str(error).strip().splitlines() if line.strip()]
             reply = f"{type(error).__name__}: {lines[0].strip() if lines else ''}"[:400]

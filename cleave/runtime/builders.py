@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from cleave.runtime.build import Built
+from cleave.runtime.cache import Store
 from cleave.runtime.connection import Gone, Peer, started
 from cleave.schedule.program import Program
 
@@ -37,7 +38,8 @@ class BuildError(RuntimeError):
 class _Job:
     program: Program
     architecture: str
-    wanted: tuple[str, ...] | None
+    wanted: tuple[int, ...] | None
+    store: Store
     patience: float
     result: Future[Built]
 
@@ -59,11 +61,19 @@ class Builders:
         with self._lock:
             self._started()
 
-    def submit(self, program: Program, architecture: str, wanted: Sequence[str] | None = None, patience: float = PATIENCE) -> Future[Built]:
+    def submit(
+        self,
+        program: Program,
+        architecture: str,
+        wanted: Sequence[int] | None = None,
+        store: Store | None = None,
+        patience: float = PATIENCE,
+    ) -> Future[Built]:
         """The program built as by `cleave.runtime.build.build`; the result may raise BuildError. Jobs start in order."""
         result: Future[Built] = Future()
+        job = _Job(program, architecture, None if wanted is None else tuple(wanted), store or Store(), patience, result)
         with self._lock:
-            self._jobs.put(_Job(program, architecture, tuple(wanted) if wanted is not None else None, patience, result))
+            self._jobs.put(job)
             if self._waiting < self._jobs.qsize() and self._threads < self.workers:
                 self._threads += 1
                 threading.Thread(target=self._serve, name="cleave builder", daemon=True).start()
@@ -108,7 +118,7 @@ class Builders:
         """Does a job with a worker, a new one where there is none; gives back the worker, if it is still of use."""
         try:
             peer = peer or self._forked()
-            reply = peer.ask((job.program, job.architecture, job.wanted), job.patience)
+            reply = peer.ask((job.program, job.architecture, job.wanted, job.store), job.patience)
         except Gone as error:
             job.result.set_exception(BuildError(f"the compiler: {error}"))
             return None

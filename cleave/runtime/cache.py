@@ -33,7 +33,7 @@ _PACKAGES = ("cleave", "triton", "torch", "xdsl")
 def folder() -> Path:
     """Where entries are kept."""
     named = os.environ.get("CLEAVE_CACHE_DIR")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("cleave"))
+    return Path(named).absolute() if named else Path(platformdirs.user_cache_dir("cleave"))
 
 
 def key_of(*parts: object) -> str:

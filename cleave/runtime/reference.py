@@ -211,7 +211,8 @@ class _Evaluation:
                 return over(self.values[op.args[0]], [table.get(axis, axis) for axis in own], op.axes)
             case "split":
                 rest, data = self.moved(op, attr[0])
-                return over(data.unflatten(-1, (self.sizes[attr[1]], self.sizes[attr[2]])), (*rest, attr[1], attr[2]), op.axes)
+                parts = data.reshape(*data.shape[:-1], self.sizes[attr[1]], self.sizes[attr[2]])
+                return over(parts, (*rest, attr[1], attr[2]), op.axes)
             case "merge":
                 rest, data = self.moved(op, *attr[0])
                 return over(data.flatten(-2), (*rest, attr[1]), op.axes)
@@ -227,7 +228,7 @@ class _Evaluation:
                 rest, data = self.moved(op, attr[0])
                 low = self.integer(attr[2])
                 high = self.sizes[attr[1]] - low - data.shape[-1]
-                padded = cast(Tensor, F.pad(data, (low, high), value=attr[3]))
+                padded = torch.constant_pad_nd(data, (low, high), attr[3])
                 return over(padded, (*rest, attr[1]), op.axes)
             case "concat":
                 return self.concat(op)

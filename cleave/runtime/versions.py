@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, cast
 
 _CACHE_POLICY_SINCE = (3, 9)
 
@@ -46,7 +46,7 @@ def raw_stream() -> Callable[[int], int]:
     """A function from the number of a device to the handle of its current CUDA stream, without the object torch makes for it."""
     import torch
 
-    return torch._C._cuda_getCurrentRawStream  # pyright: ignore[reportPrivateUsage]
+    return cast(Any, torch)._C._cuda_getCurrentRawStream
 
 
 def scratch_bytes(metadata: Any) -> int:
@@ -81,7 +81,7 @@ def current_device() -> Callable[[], int]:
     """A function that gives the number of this thread's current CUDA device."""
     import torch
 
-    return torch._C._cuda_getDevice  # pyright: ignore[reportPrivateUsage]
+    return cast(Any, torch)._C._cuda_getDevice
 
 
 def quiet() -> None:

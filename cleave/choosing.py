@@ -1,0 +1,198 @@
+"""
+From a graph to the program that is run: the passes, the candidates, and the choice between them.
+
+The choice is made by timing where the example is on a GPU, else by the cost model; then, where the machine is known, the kernels are
+still compiled for it, and the next candidate is taken if one does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, Literal, cast
+
+import torch
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+
+from .bridge.alg import graphs_of
+from .bridge.sched import module_of
+from .errors import CleaveError
+from .graph import Graph
+from .layouts import contiguous_strides, memory_shape
+from .runtime import tuner
+from .runtime.binary import Binary
+from .runtime.build import lowered
+from .runtime.builders import BUILDERS
+from .runtime.cache import Store, nvidia_driver
+from .runtime.clock import Data, GpuClock, Workload, described, tolerance
+from .runtime.execute import architecture_of
+from .schedule import TARGETS, Space, Target, space
+from .schedule.program import Program
+from .targets.triton_python import TritonFile, triton_file
+
+PATIENCE = 120.0
+"""Seconds to wait for another process that is timing on the same GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen program with its code, the text of each level above, what became of the candidates, and remarks."""
+
+    program: Program
+    file: TritonFile
+    binaries: Mapping[str, Binary]
+    texts: Mapping[str, str]
+    alternatives: int
+    candidates: tuple[tuner.Entry, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """
+    What is compiled for. `architecture` is empty where no code is made ahead of time; `device` is the number of the GPU that candidates
+    are timed on, where they are; `setting` names everything that times depend on.
+    """
+
+    target: Target
+    architecture: str
+    device: int | None
+    setting: str
+
+    @property
+    def timed(self) -> bool:
+        """Whether candidates are timed."""
+        return self.device is not None
+
+
+def machine_of(name: str, known: bool, device: torch.device, tune: bool | Literal["auto"]) -> Machine:
+    """
+    The machine for a target name, `known` where the user gave it, and example tensors on a device.
+
+    Raises: CleaveError where timing is asked for and there is no GPU to time on.
+    """
+    target = TARGETS[name]
+    nvidia = device.type == "cuda" and torch.version.hip is None
+    if tune is True and not nvidia:
+        raise CleaveError(None, f"tune=True with tensors on {device.type}", "candidates are timed on NVIDIA GPUs; leave tune at 'auto'")
+    if not nvidia:
+        backend, number, _ = target.capability
+        # Without a GPU and without being told, no machine is more likely than another: nothing is compiled for one.
+        return Machine(target, f"sm_{number}" if backend == "cuda" and known else "", None, f"{name} without timing")
+    example = torch.empty(0, device=device)
+    index, architecture = example.device.index, architecture_of([example])
+    properties = cast(Any, torch.cuda.get_device_properties(index))
+    if not tune:
+        return Machine(target, architecture, None, f"{name} {architecture} without timing")
+    setting = f"{name} {architecture} {properties.name} {properties.multi_processor_count} {nvidia_driver()} {torch.version.cuda}"
+    return Machine(target, architecture, index, setting)
+
+
+def chosen(
+    module: ModuleOp,
+    text: str,
+    inputs: Sequence[torch.Tensor],
+    symbols: Mapping[str, int],
+    machine: Machine,
+    settings: Mapping[str, Any],
+    store: Store,
+    lap: Callable[[str], None],
+) -> Choice:
+    """
+    The program to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. `lap` is told of
+    every stage that ends.
+
+    Raises: CleaveError where there is none.
+    """
+    from .dialects.alg import AlternativesOp, GraphOp
+    from .passes.alg_stabilize import AlgStabilizePass
+    from .passes.alg_superoptimize import AlgSuperoptimizePass
+    from .passes.convert_alg_to_sched import hinted_sizes
+
+    if machine.architecture:
+        BUILDERS.warm()
+    texts = {"alg": text}
+    search = AlgSuperoptimizePass(split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"])
+    for level, pass_ in (("alternatives", search), ("stabilized", AlgStabilizePass())):
+        pass_.apply(Context(), module)
+        module.verify()
+        texts[level] = printed(module)
+        lap(level)
+    count = sum(len(op.regions) for op in module.walk() if isinstance(op, AlternativesOp)) or 1
+    graph = next(op for op in module.walk() if isinstance(op, GraphOp))
+    bodies = graphs_of(graph)
+    sizes = hinted_sizes(bodies)
+    found = space(bodies, sizes, frozenset(sizes), machine.target)
+    lap("sched")
+    binaries: Mapping[str, Binary] = {}
+    entries: tuple[tuner.Entry, ...] = ()
+    remarks: tuple[str, ...] = ()
+    if machine.architecture:
+        tuned = _tuned(found, bodies[0], inputs, symbols, machine, settings, store)
+        program, file, binaries = tuned.program, tuned.built.file, tuned.built.binaries
+        entries, remarks = tuned.entries, tuned.remarks
+        lap("tune")
+    else:
+        program = found.program(found.trials(1)[0])
+        file = triton_file(lowered(program))
+        lap("triton")
+    texts["sched"] = printed(module_of(program))
+    texts["tt"] = printed(lowered(program))
+    lap("text")
+    return Choice(program, file, binaries, texts, count, entries, remarks)
+
+
+def _tuned(
+    found: Space,
+    graph: Graph,
+    inputs: Sequence[torch.Tensor],
+    symbols: Mapping[str, int],
+    machine: Machine,
+    settings: Mapping[str, Any],
+    store: Store,
+) -> tuner.Tuned:
+    budget = tuner.Budget(settings["budget"], settings["candidates"])
+    if machine.device is None:
+        return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
+    workload = workload_of(graph, inputs, symbols, machine.device)
+    shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
+    setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
+    clock = GpuClock(workload)
+    try:
+        with store.lock(f"gpu{machine.device}", PATIENCE):
+            tuned = tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
+    finally:
+        clock.close()
+    return tuned
+
+
+def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int], device: int) -> Workload:
+    """
+    What candidates are timed on: the example, or where its sizes are not the hints, tensors like it at the hints.
+
+    Integers have no likeness: an example that has any is used at its own sizes.
+    """
+    hinted = {entry.name: entry.hints[0] for entry in graph.symbols if entry.hints and entry.name in symbols}
+    floating = all(tensor.is_floating_point() for tensor in inputs)
+    data = [described(tensor) for tensor in inputs]
+    if floating and any(symbols[name] != value for name, value in hinted.items()):
+        symbols = {**symbols, **hinted}
+        extents = graph.sizes(symbols)
+        resized: list[Data] = []
+        for tensor, entry in zip(inputs, graph.inputs, strict=True):
+            shape = memory_shape(entry.layout, extents)
+            plain = tensor.detach().float()
+            mean, deviation = (float(plain.mean()), float(plain.std(correction=0))) if plain.numel() else (0.0, 1.0)
+            resized.append(Data(shape, contiguous_strides(shape), tensor.dtype, None, mean, deviation))
+        data = resized
+    return Workload(tuple(data), dict(symbols), graph, tolerance(graph), device)
+
+
+def printed(module: ModuleOp) -> str:
+    """The text of a module."""
+    out = StringIO()
+    Printer(stream=out).print_op(module)
+    return out.getvalue() + "\n"

@@ -1,0 +1,439 @@
+"""
+Choosing among candidate programs by compiling and, where there is a GPU, timing them.
+
+Kernels are compiled once each, in other processes. What does not compile, does not fit the machine or spills registers is dropped
+before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several
+kernels vary one kernel at a time; the fastest way of each is combined in the end and raced against the leader. Without a GPU the
+first candidate that fits is taken, in the order of the cost model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cleave.errors import CleaveError
+from cleave.runtime.binary import Binary
+from cleave.runtime.build import Built
+from cleave.runtime.builders import BuildError
+from cleave.runtime.cache import Store, key_of
+from cleave.runtime.clock import Clock, Hung
+from cleave.runtime.plan import calls
+from cleave.runtime.progress import Progress
+from cleave.runtime.race import Standing, race
+from cleave.schedule.candidates import Trial
+from cleave.schedule.program import Program
+from cleave.schedule.targets import Target
+
+BUILD_SHARE = 0.6
+"""The part of the time after which programs that are still being compiled are left out, once some are ready."""
+
+NEAR = 1.05
+"""How close to a time from the cache a new one must come for both to be run again."""
+
+
+class Space(Protocol):
+    """What there is to choose from: `cleave.schedule.Space`."""
+
+    def trials(self, count: int) -> list[Trial]:
+        """The most promising trials, best first."""
+        ...
+
+    def ways(self, division: int) -> tuple[int, ...]:
+        """In how many ways each kernel of a division may be run."""
+        ...
+
+    def trial(self, division: int, picks: Sequence[int]) -> Trial:
+        """The trial with these picks."""
+        ...
+
+    def program(self, trial: Trial) -> Program:
+        """The program of a trial."""
+        ...
+
+    def text(self, trial: Trial) -> str:
+        """What a trial is, in a line."""
+        ...
+
+
+class Pool(Protocol):
+    """What builds programs: `cleave.runtime.builders.Builders`."""
+
+    workers: int
+
+    def submit(self, program: Program, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None) -> Future[Built]:
+        """The program with the machine code of the kernels that the wanted launches run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of tuning: seconds, and how many candidates are compiled."""
+
+    seconds: float = 14.0
+    candidates: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    What became of a candidate. `estimated` and `measured` are seconds; `error` is relative; `dropped` says why it is out, `cached` that
+    its time was known.
+    """
+
+    text: str
+    estimated: float
+    measured: float | None = None
+    error: float | None = None
+    dropped: str = ""
+    cached: bool = False
+
+    def __str__(self) -> str:
+        time = f"{self.measured * 1e6:.2f} us" if self.measured is not None else "not timed"
+        rest = f"dropped: {self.dropped}" if self.dropped else "" if self.error is None else f"error {self.error:.1e}"
+        parts = [f"{time} (estimated {self.estimated * 1e6:.2f})", self.text, rest, "known" if self.cached else ""]
+        return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The chosen program, its code, and what became of every candidate: the chosen one first, the timed ones by time."""
+
+    program: Program
+    built: Built
+    entries: tuple[Entry, ...]
+    remarks: tuple[str, ...]
+    seconds: float
+
+    @property
+    def dropped(self) -> int:
+        """How many candidates were dropped."""
+        return sum(bool(entry.dropped) for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to run one kernel of a division."""
+
+    division: int
+    place: int
+    pick: int
+
+
+@dataclass(slots=True, eq=False)
+class _State:
+    """What is known of a candidate."""
+
+    trial: Trial
+    program: Program
+    built: Built | None = None
+    error: float | None = None
+    dropped: str = ""
+    measured: float | None = None
+    cached: bool = False
+
+
+@dataclass(slots=True)
+class Tuner:
+    """
+    Tunes one space for one machine. Times are kept in `store` under `setting`, which names all they depend on beside the program.
+
+    Without a `clock` nothing is timed. `now` is the time in seconds, from any start.
+    """
+
+    space: Space
+    target: Target
+    architecture: str
+    pool: Pool
+    clock: Clock | None = None
+    budget: Budget = field(default_factory=Budget)
+    store: Store = field(default_factory=lambda: Store(enabled=False))
+    setting: str = ""
+    progress: Progress = field(default_factory=Progress)
+    now: Callable[[], float] = time.monotonic
+    _binaries: dict[_Way, Binary] = field(default_factory=lambda: {})
+    _failures: dict[_Way, str] = field(default_factory=lambda: {})
+    _spills: dict[_Way, str] = field(default_factory=lambda: {})
+    _states: list[_State] = field(default_factory=lambda: [])
+    _codes: set[str] = field(default_factory=lambda: set[str]())
+    _remarks: list[str] = field(default_factory=lambda: [])
+    _start: float = 0.0
+
+    def tune(self) -> Tuned:
+        """
+        The best program that could be found within the budget.
+
+        Raises: CleaveError where no candidate can run on the machine, with the reasons.
+        """
+        self._start = self.now()
+        trials = self.space.trials(self.budget.candidates)
+        best = self._timed(trials) if self.clock is not None else None
+        if best is None:
+            best = self._first(trials)
+        self.progress.done()
+        assert best.built is not None, "what is chosen was built"
+        rest = [state for state in self._states if state is not best]
+        rest.sort(key=lambda state: (bool(state.dropped), state.measured is None, state.measured or state.trial.seconds))
+        entries = tuple(self._entry(state) for state in (best, *rest))
+        return Tuned(best.program, best.built, entries, tuple(self._remarks), self.now() - self._start)
+
+    def _entry(self, state: _State) -> Entry:
+        text = self.space.text(state.trial)
+        if state.built is not None:
+            used = [f"{one.registers} registers, {one.shared} bytes shared" for one in state.built.binaries.values()]
+            text = f"{text} [{' | '.join(used)}]"
+        return Entry(text, state.trial.seconds, state.measured, state.error, state.dropped, state.cached)
+
+    def _spent(self) -> float:
+        return self.now() - self._start
+
+    def _verdict(self, way: _Way, binary: Binary) -> None:
+        """Files a compiled kernel: usable, or out and why."""
+        misfit = binary.misfit(self.target.shared, self.target.registers)
+        if misfit:
+            self._failures[way] = misfit
+        elif binary.spills:
+            self._failures[way] = self._spills[way] = f"spills {binary.spills} registers a thread"
+            self._binaries[way] = binary
+        else:
+            self._binaries[way] = binary
+
+    def _compile(self, trials: Sequence[Trial], deadline: float, enough: Callable[[], bool]) -> None:
+        """Compiles the kernels of trials that are not known yet, until the deadline has passed and there is enough."""
+        pending: dict[Future[Built], _Way] = {}
+        for trial in trials:
+            program = self.space.program(trial)
+            for way in _ways(trial):
+                if way not in self._binaries and way not in self._failures and way not in pending.values():
+                    pending[self.pool.submit(program, self.architecture, [way.place], self.store)] = way
+        total = len(pending)
+        while pending:
+            done, _ = wait(list(pending), timeout=0.25, return_when=FIRST_COMPLETED)
+            for future in done:
+                way = pending.pop(future)
+                try:
+                    (binary,) = future.result().binaries.values()
+                    self._verdict(way, binary)
+                except BuildError as error:
+                    self._failures[way] = f"does not compile: {error}"
+            self.progress.show(f"compiled {total - len(pending)} of {total} kernels", self.budget.seconds - self._spent())
+            if (self.now() >= deadline and enough()) or (not done and self._spent() > 4 * self.budget.seconds):
+                for future, way in pending.items():
+                    future.cancel()
+                    self._failures[way] = "not compiled in time"
+                break
+
+    def _usable(self, way: _Way) -> bool:
+        return way in self._binaries and way not in self._failures
+
+    def _repaired(self, trial: Trial) -> Trial | None:
+        """The trial with kernels that do not fit, other than the varied one, run in the first way that does."""
+        picks = list(trial.picks)
+        for place, count in enumerate(self.space.ways(trial.division)):
+            way = _Way(trial.division, place, picks[place])
+            if self._usable(way):
+                continue
+            if place == trial.varied:
+                return None
+            usable = [pick for pick in range(count) if self._usable(_Way(trial.division, place, pick))]
+            if not usable:
+                return None
+            picks[place] = usable[0]
+        return trial if tuple(picks) == trial.picks else self.space.trial(trial.division, picks)
+
+    def _why_not(self, trial: Trial) -> str:
+        return next(self._failures[way] for way in _ways(trial) if way in self._failures)
+
+    def _assemble(self, trials: Sequence[Trial]) -> list[_State]:
+        """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
+        wanted: dict[tuple[int, tuple[int, ...]], Trial] = {}
+        for trial in trials:
+            repaired = self._repaired(trial)
+            if repaired is None:
+                self._states.append(_State(trial, self.space.program(trial), dropped=self._why_not(trial)))
+            elif not any(state.trial.picks == repaired.picks and state.trial.division == repaired.division for state in self._states):
+                wanted.setdefault((repaired.division, repaired.picks), repaired)
+        lowered: list[tuple[Trial, Program, Future[Built]]] = []
+        for trial in wanted.values():
+            program = self.space.program(trial)
+            lowered.append((trial, program, self.pool.submit(program, self.architecture, (), self.store)))
+        out: list[_State] = []
+        for trial, program, future in lowered:
+            state = _State(trial, program)
+            self._states.append(state)
+            try:
+                file = future.result().file
+            except BuildError as error:
+                state.dropped = f"cannot be lowered: {error}"
+                continue
+            launches = [call.kernel for plan in file.plans for call in calls(plan)]
+            state.built = Built(file, {name: self._binaries[way] for name, way in zip(launches, _ways(trial), strict=True)})
+            code = _code(state.built)
+            if code in self._codes:
+                # The same program from another alternative: nothing new to time.
+                self._states.remove(state)
+                continue
+            self._codes.add(code)
+            out.append(state)
+        return out
+
+    def _timed(self, trials: Sequence[Trial]) -> _State | None:
+        """The fastest candidate, or None where none could be timed."""
+        self._compile(trials, self._start + BUILD_SHARE * self.budget.seconds, lambda: bool(self._binaries))
+        states = self._assemble(trials)
+        if not any(state.built for state in states):
+            return None
+        self._measure(states)
+        combined = self._assemble(self._combined())
+        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        if combined and ready:
+            self._measure(combined, against=min(ready, key=_measured))
+        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        if not ready:
+            return None
+        return min(ready, key=_measured)
+
+    def _combined(self) -> list[Trial]:
+        """For each division of several kernels the fastest way of each kernel together."""
+        out: list[Trial] = []
+        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        for division in sorted({state.trial.division for state in ready}):
+            own = [state for state in ready if state.trial.division == division]
+            best = min(own, key=_measured)
+            picks = list(best.trial.picks)
+            for place in range(len(picks)):
+                # Where nothing else differs, times tell which way of this kernel is best.
+                others = [
+                    state
+                    for state in own
+                    if all(
+                        pick == other
+                        for at, (pick, other) in enumerate(zip(state.trial.picks, own[0].trial.picks, strict=True))
+                        if at != place
+                    )
+                ]
+                if others:
+                    picks[place] = min(others, key=_measured).trial.picks[place]
+            if all(tuple(picks) != state.trial.picks for state in own):
+                out.append(self.space.trial(division, picks))
+        return out
+
+    def _measure(self, states: Sequence[_State], against: _State | None = None) -> None:
+        """Times candidates, with what is known from earlier taken from the store. `against` is run again beside them."""
+        clock = self.clock
+        assert clock is not None, "measuring needs a clock"
+        racing: list[int] = []
+        for number, state in enumerate(self._states):
+            if not any(state is one for one in states) or state.built is None:
+                continue
+            known = self.store.get("times", self._time_key(state.built))
+            if isinstance(known, tuple):
+                state.measured, state.error = known
+                state.cached = True
+                continue
+            self.progress.show(f"checking {self.space.text(state.trial)}", self.budget.seconds - self._spent())
+            if self._prepare(clock, number, state):
+                racing.append(number)
+            if self._spent() > self.budget.seconds and racing:
+                break
+        self._race(clock, racing, against)
+        self._settle(clock, racing)
+
+    def _prepare(self, clock: Clock, number: int, state: _State) -> bool:
+        assert state.built is not None, "what is timed was built"
+        checked = clock.prepare(number, state.built)
+        state.error, state.dropped = checked.error, checked.failure
+        if checked.failure.startswith("wrong"):
+            self._remarks.append(f"a candidate was {checked.failure}: {self.space.text(state.trial)}")
+        return not checked.failure
+
+    def _race(self, clock: Clock, racing: list[int], against: _State | None) -> None:
+        if against is not None and racing:
+            number = next(place for place, state in enumerate(self._states) if state is against)
+            if number not in racing and self._prepare(clock, number, against):
+                racing.append(number)
+        standing = self._run(clock, racing)
+        for number, seconds in standing.times.items():
+            state = self._states[number]
+            state.measured, state.cached = seconds, False
+            if state.built is not None and not state.dropped:
+                self.store.put("times", self._time_key(state.built), (seconds, state.error))
+
+    def _settle(self, clock: Clock, racing: Sequence[int]) -> None:
+        """Where a known and a new time are close, runs both again: they were taken at different times."""
+        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        if not ready or not racing:
+            return
+        best = min(ready, key=_measured)
+        limit = NEAR * _measured(best)
+        old = [state for state in ready if state.cached and _measured(state) <= limit]
+        new = [number for number in racing if not self._states[number].dropped and _measured(self._states[number]) <= limit]
+        if old and new:
+            self._race(clock, new, min(old, key=_measured))
+
+    def _run(self, clock: Clock, racing: Sequence[int]) -> Standing:
+        numbers = [number for number in racing if not self._states[number].dropped]
+        while numbers:
+            try:
+                return race(numbers, clock.sample, lambda: self._spent() > self.budget.seconds)
+            except Hung as error:
+                self._states[error.number].dropped = str(error)
+                self._remarks.append(f"a candidate was dropped: {error}: {self.space.text(self._states[error.number].trial)}")
+                numbers = [number for number in numbers if number != error.number]
+        return Standing()
+
+    def _time_key(self, built: Built) -> str:
+        return key_of("time", self.setting, self.architecture, _code(built))
+
+    def _first(self, trials: Sequence[Trial]) -> _State:
+        """The first candidate that fits, a few compiled at a time."""
+        step = max(1, min(self.pool.workers, 4))
+        for start in range(0, len(trials), step):
+            part = trials[start : start + step]
+            self._compile(part, float("inf"), lambda: False)
+            for trial in part:
+                for state in self._assemble([trial]):
+                    if not state.dropped:
+                        return state
+            if self._spent() > self.budget.seconds:
+                break
+        return self._spilling(trials)
+
+    def _spilling(self, trials: Sequence[Trial]) -> _State:
+        """The candidate that spills least, where everything spills."""
+        able: list[tuple[int, int]] = []
+        for number, trial in enumerate(trials):
+            if all(way in self._binaries for way in _ways(trial)):
+                able.append((sum(self._binaries[way].spills for way in _ways(trial)), number))
+        if not able:
+            reasons = sorted(set(self._failures.values()))
+            raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")
+        trial = trials[min(able)[1]]
+        self._remarks.append(f"every candidate that fits {self.target.name} spills; the one that spills least is used")
+        for way in _ways(trial):
+            self._failures.pop(way, None)
+        self._states = [state for state in self._states if state.trial != trial]
+        self._codes.clear()
+        return self._assemble([trial])[0]
+
+
+def _ways(trial: Trial) -> list[_Way]:
+    """The ways that a trial runs its kernels in, in the order of their launches."""
+    return [_Way(trial.division, place, pick) for place, pick in enumerate(trial.picks)]
+
+
+def _measured(state: _State) -> float:
+    assert state.measured is not None, "only what was measured is compared"
+    return state.measured
+
+
+def _code(built: Built) -> str:
+    """All that decides how a built program runs, as text."""
+    launches: list[str] = []
+    for plan in built.file.plans:
+        for call in calls(plan):
+            launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {[str(count) for count in call.grid]}")
+    return "\n".join([built.file.text, *launches])

@@ -21,6 +21,7 @@ Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +34,8 @@ from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
 from cleave.remarks import remark
 from cleave.search import SearchOptions, superoptimize
+from cleave.search.explore import Exploration, explore
+from cleave.search.picture import as_dot, as_json
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,13 @@ class AlgSuperoptimizePass(ModulePass):
     gate: bool = True
     """Drop programs that are less accurate in floats than the program as written (`cleave.algebra.gate`)."""
 
+    emit_egraph: str = ""
+    """File that gets the classes of the search with all their forms: JSON, or dot for Graphviz if it is named `.dot`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         options = self._options(op)
+        if self.emit_egraph:
+            _write_egraph(op, options, Path(self.emit_egraph))
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             if not isinstance(graph.body.block.last_op, AlternativesOp):
                 _superoptimize(graph, options, self.gate)
@@ -83,6 +91,21 @@ class AlgSuperoptimizePass(ModulePass):
             alternatives=self.alternatives, extra_ops=self.extra_ops, cost_factor=self.cost_factor, classes=self.classes,
             seconds=self.seconds, seed=self.seed, split=self.split, hoist=self.hoist,
         )  # fmt: skip
+
+
+def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
+    """Writes the e-graphs of all graphs that have no alternatives yet."""
+    found: dict[str, Exploration] = {}
+    for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
+        if not isinstance(graph.body.block.last_op, AlternativesOp):
+            explored = explore(graph_of(graph), options)
+            if explored is None:
+                raise CleaveError(graph, "every draw divides by zero", "there is no e-graph to write")
+            found[graph.sym_name.data] = explored
+    try:
+        path.write_text(as_dot(found) if path.suffix == ".dot" else as_json(found), encoding="utf-8")
+    except OSError as error:
+        raise CleaveError(op, f"{path}: {error.strerror}", "name a file that can be written as emit-egraph") from error
 
 
 def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool) -> None:

@@ -38,6 +38,7 @@ from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of,
 from cleave.universe import CLEAVE_UNIVERSE
 
 _SEPARATOR = "// -----"
+_SEARCH = "alg-superoptimize"
 
 
 class CleaveOpt(xDSLOptMain):
@@ -72,6 +73,11 @@ class CleaveOpt(xDSLOptMain):
             metavar="FILE",
             help="say whether the graphs after the passes compute what those of FILE do: exit code 0 yes, 1 no, 2 undecided",
         )
+        arg_parser.add_argument(
+            "--emit-egraph",
+            metavar="FILE",
+            help="write the classes that alg-superoptimize finds, with all their forms: JSON, or dot for Graphviz if FILE ends in .dot",
+        )
         arg_parser.add_argument("--list-passes", default=False, action="store_true", help="print each pass with its options and exit")
 
     def setup_pipeline(self) -> None:
@@ -79,6 +85,11 @@ class CleaveOpt(xDSLOptMain):
             raise PipelineError("-p and --pass-pipeline exclude each other")
         wanted = mlir_specs(self.args.pass_pipeline) if self.args.pass_pipeline else specs(self.args.passes)
         self.passes = build(self.available_passes, wanted)
+        if self.args.emit_egraph is not None:
+            if not any(entry.name == _SEARCH for entry in self.passes):
+                raise PipelineError(f"--emit-egraph needs {_SEARCH} among the passes")
+            kept = {"emit_egraph": self.args.emit_egraph}
+            self.passes = tuple(dataclasses.replace(entry, **kept) if entry.name == _SEARCH else entry for entry in self.passes)
 
     def execute(self) -> int:
         """Reads, transforms and prints every chunk of the input; returns the exit code. Raises: OSError, PipelineError."""

@@ -2,8 +2,9 @@
 Values: what a tensor program computes, as residues at a few random points of a tower of prime fields.
 
 The law: two programs that are equal as formal expressions have equal residues, and two that are not differ with
-probability at least 1 - d/p for each sample, with d the degree of their difference and p > 2^28 (Schwartz-Zippel); three
-samples of several points each make an accidental equality a matter of 10^-20. What counts as a formal identity:
+probability at least 1 - d/p for each sample, with d the degree of their difference and p > 2^25 (Schwartz-Zippel; above 2^21
+where discrete logarithms are taken). Three samples, each of several points, make an accidental equality of two given values
+less likely than 10^-12, and no graph is handed out without `verify`. What counts as a formal identity:
 
 - **Fields.** Primes p_0 < p_1 < ... with p_{i+1} = k p_i + 1. Sums, products and quotients act on every level. `exp` maps
   level i to i + 1 as g^x, with g a random element of order p_i, so exp(x + y) = exp(x) exp(y) and exps may nest; `log` goes
@@ -43,6 +44,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 SHORT_TOWER = (430004411, 860008823, 1720017647)
+LOG_TOWER = (2100011, 4200023, 8400047)
 LONG_TOWER = (62972249, 125944499, 251888999, 503777999, 1007555999, 2015111999)
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -110,7 +112,7 @@ def _generator_table(prime: int, order: int) -> Ints:
 def _logarithm_table(prime: int, order: int) -> tuple[Ints, Ints, int, int]:
     """Baby steps for the discrete logarithm: sorted powers, their exponents, the number of steps and g^-steps."""
     base = int(_generator_table(prime, order)[0, 1])
-    bits = 20
+    bits = order.bit_length() // 2 + 4
     powers = np.ones(1, np.int64)
     for k in range(bits):
         powers = np.concatenate([powers, powers * pow(base, 1 << k, prime) % prime])

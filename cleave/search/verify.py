@@ -6,7 +6,7 @@ search has not seen: other seeds, other numbers of points, one point an axis, ra
 where a sum adds up and the symbols are small integers. They must agree in every sample of every round.
 
 A wrong graph passes one sample with probability at most d/p, d being the degree of the difference as a polynomial in the
-draws (below a thousand for graphs of this size) and p > 2^28; six rounds of three samples make that less than 10^-90, the
+draws (below a thousand for graphs of this size) and p > 2^21; five rounds of three samples make that less than 10^-49, the
 argument of Schwartz and Zippel. The counting round alone catches what confuses a size with a constant.
 """
 
@@ -21,7 +21,7 @@ from ..graph import Axis, Graph
 from .convert import copies
 from .meaning import Known, evaluate
 from .reals import Reals, close
-from .values import LONG_TOWER, SHORT_TOWER, Bools, Space, Value
+from .values import LOG_TOWER, LONG_TOWER, SHORT_TOWER, Bools, Space, Value
 
 SAMPLES = 3
 MOST_DRAWS = 4096
@@ -55,8 +55,10 @@ def nesting(graph: Graph) -> int:
 
 
 def tower_for(graph: Graph) -> tuple[int, ...]:
-    """The primes for a program: more where exps nest deeper than two."""
-    return SHORT_TOWER if nesting(graph) <= 2 else LONG_TOWER
+    """The primes for a program: more where exps nest deeper than two, small ones where discrete logarithms are taken."""
+    if nesting(graph) > 2:
+        return LONG_TOWER
+    return LOG_TOWER if any(op.kind == "log" for op in graph.ops) else SHORT_TOWER
 
 
 def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cleave.dialects import tt
+from cleave.errors import CleaveError
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,11 @@ def constant(blocks: Blocks, value: float, type_: Attribute) -> SSAValue:
 
 
 def number_op(value: float, type_: Attribute) -> arith.ConstantOp:
-    """The constant operation of a number in every element of a type."""
+    """The constant operation of a number in every element of a type. Raises: CleaveError for an integer that does not fit."""
     element = tt.element_of(type_)
     held: float | int = float(value) if isinstance(element, AnyFloat) else int(value)
+    if isinstance(element, IntegerType) and not -(1 << element.bitwidth - 1) <= held < 1 << max(element.bitwidth - 1, 1):
+        raise CleaveError(None, f"{value} does not fit {element}", "index values have 32 bits" if element == i32 else "")
     if isinstance(type_, TensorType):
         return arith.ConstantOp(tt.splat_attr(held, type_.get_shape(), element))
     if isinstance(element, AnyFloat):

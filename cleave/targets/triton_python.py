@@ -19,7 +19,7 @@ from xdsl.utils.target import Target
 from cleave.bridge.plan import plans_of
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
-from cleave.runtime.plan import Plan
+from cleave.runtime.plan import Plan, calls
 from cleave.targets.host_text import HostText
 from cleave.targets.kernel_text import KernelText
 from cleave.targets.names import Names
@@ -43,6 +43,11 @@ def triton_file(module: ModuleOp) -> TritonFile:
     plans = plans_of(module)
     if not functions and not plans:
         raise CleaveError(module, "there is no tt.func in the module")
+    known = {op.sym_name.data for op in functions}
+    for plan in plans:
+        for call in calls(plan):
+            if call.kernel not in known:
+                raise CleaveError(module, f"program @{plan.name} launches @{call.kernel}, which is no tt.func of the module")
     names = Names()
     kernels = {op.sym_name.data: names.fresh(op.sym_name.data) for op in functions}
     hosts = ["launch"] if len(plans) == 1 else [names.fresh(f"launch_{plan.name}") for plan in plans]

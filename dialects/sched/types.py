@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -41,6 +42,8 @@ from cleave.assembly import (
 )
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+MOST_ELEMENTS = 1 << 20
+"""The most elements of a tile, which is Triton's limit for a tensor."""
 FLOAT_TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
@@ -76,6 +79,8 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         for name, size in zip(names, self.sizes, strict=True):
             if size.value.data < 1 or size.value.data & (size.value.data - 1):
                 raise VerifyException(f"dimension '{name}' has size {size.value.data}, which is not a power of two; round it up and mask")
+        if prod(self.shape.values()) > MOST_ELEMENTS:
+            raise VerifyException(f"the tile has {prod(self.shape.values())} elements; {MOST_ELEMENTS} are the most")
         if not isinstance(self.element, (*FLOAT_TYPES, IndexType)) and not is_integer(self.element):
             raise VerifyException(f"{self.element} is not an element type; use f16, bf16, f32, f64, i1, i32, i64 or index")
 

@@ -304,3 +304,10 @@ sched.program @p sizes [] () -> () {
   sched.launch_func @k() grid [] scalars ["m"] warps 1 stages 1
 }
 // CHECK: sched.launch_func: 'm' is not a scalar argument; use 'size NAME', 'stride POSITION AXIS by DIVISOR' or 'count POSITION'
+
+// -----
+// A tile is not larger than a tensor of Triton may be.
+sched.kernel @k () {
+  %x = sched.constant 0.0 : !sched.tile<[m = 2048, n = 1024], f32>
+}
+// CHECK: the tile has 2097152 elements; 1048576 are the most

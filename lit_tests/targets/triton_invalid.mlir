@@ -1,6 +1,13 @@
-// RUN: cleave-opt %s -t triton --verify-diagnostics | filecheck %s
+// RUN: cleave-opt %s -t triton --split-input-file --verify-diagnostics | filecheck %s
 
 // Only what is lowered has a text.
 sched.kernel @k () warps 1 stages 1 {
 }
 // CHECK: triton_invalid.mlir:4:1: error: sched.kernel: is not lowered to Triton's IR; run convert-sched-to-tt first
+
+// -----
+// A launch needs its function.
+sched.program @main sizes [m = m] (%x: !sched.buffer<[m : 1], f32> layout "m") -> () {
+  sched.launch_func @k(%x) grid [m] scalars [] warps 1 stages 1
+}
+// CHECK: program @main launches @k, which is no tt.func of the module

@@ -252,9 +252,11 @@ class Tuner:
         wanted: dict[tuple[int, tuple[int, ...]], Trial] = {}
         for trial in trials:
             repaired = self._repaired(trial)
-            if repaired is None:
+            if repaired is None or (trial.varied is None and repaired is not trial):
                 self._states.append(_State(trial, self.space.program(trial), dropped=self._why_not(trial)))
-            elif not any(state.trial.picks == repaired.picks and state.trial.division == repaired.division for state in self._states):
+            if repaired is not None and not any(
+                state.trial.picks == repaired.picks and state.trial.division == repaired.division for state in self._states
+            ):
                 wanted.setdefault((repaired.division, repaired.picks), repaired)
         lowered: list[tuple[Trial, Program, Future[Built]]] = []
         for trial in wanted.values():

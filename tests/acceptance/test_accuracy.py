@@ -25,7 +25,7 @@ from .programs import average, norm
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 UNIT = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23}
-FEW_PLANS = ScheduleOptions(plans=24)
+FEW_PLANS = ScheduleOptions(plans=6)
 
 
 def drawn(graph: Graph, sizes: dict[str, int], dtype: str, seed: int, scale: float = 1.0) -> list[Array]:

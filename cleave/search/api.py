@@ -5,9 +5,8 @@ Law: `superoptimize` gives at least the program as written, and every other one 
 of the graph and the options as long as no time cap fires; caps that were hit are in the result.
 
 Steps: evaluate the graph at random points (values, meaning); drop maxima that no result depends on (freedom); make its
-operations classes (convert); close under the rules
-(rules, closure); lay out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs
-(emit) and check them (verify).
+operations classes (convert) and close them under the rules (rules, closure, explore); lay out the operations among classes
+(edges); take the cheapest programs (extraction); write them as graphs (emit) and check them (verify).
 """
 
 from __future__ import annotations
@@ -18,48 +17,16 @@ from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
 from .attributes import whole
-from .closure import Budget, close, join
-from .convert import Converted, convert, copies
+from .closure import join, renamings
 from .cost import SILENT, cost, hinted_sizes, iteration_space, longest_sizes, volume
-from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, build_edges, prune
+from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, Found, build_edges, prune
 from .egraph import EGraph, Leaf, Node, operands
 from .emit import emit
+from .explore import Exploration, explore
 from .extraction import Chosen, Limits, extract
-from .freedom import without_free_maxima
-from .rules import Rules
+from .options import SearchOptions
 from .split import dependent_reductions, split_axis, splittable
-from .values import Space
-from .verify import SAMPLES, Round, Verifier, points_of, tower_for, unspoiled
-
-SEARCH_ROUND = Round(points=2, chunks=2, counting=False)
-"""Two points an axis tell values apart; more only cost time."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """
-    What a search may spend. Caps on work keep it deterministic; the caps on seconds are for emergencies.
-
-    `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
-    times as much. `phase_weight`: the share of the cost by which one more dependent reduction counts in the ranking.
-    `hoist`: work on weights alone counts as done at load time. `split`: also give, for every axis that all outputs reduce over
-    and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks.
-    """
-
-    extra_ops: int = 24
-    cost_factor: float = 2.0
-    phase_weight: float = 0.05
-    classes: int = 4000
-    applications: int = 40000
-    steps: int = 60000
-    seconds: float = 60.0
-    alternatives: int = 12
-    keep: int = 4
-    seed: int = 0
-    hoist: bool = False
-    split: bool = True
-    split_at_least: int = 256
-    split_each: int = 2
+from .verify import Verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +66,6 @@ class _Search:
         self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
-        self.largest = max((volume(self.sizes, op.axes) for op in graph.ops), default=1.0)
         self.written = work(graph, self.sizes)
         self.clock = time.monotonic()
 
@@ -148,47 +114,28 @@ class _Search:
 
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order."""
-        shared = copies(self.graph)
-        points = points_of(self.graph.axes, SEARCH_ROUND, shared)
-        space = Space(self.graph.axes, points, SAMPLES, self.options.seed, tower_for(self.graph), shared)
-        if unspoiled(self.graph, space) is None:
+        explored = explore(self.graph, self.options)
+        if explored is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")
             return []
-        graph = without_free_maxima(self.graph, space)
-        egraph = EGraph(space)
-        converted = convert(graph, egraph)
-        roots = [converted.classes[output.value] for output in graph.outputs]
-        rules = Rules(egraph, lambda mask: self.size_of(egraph, mask) <= self.largest * 1.0001)
-        self.caps += close(egraph, rules, Budget(self.options.classes, self.options.applications, self.options.seconds))
-        self.report(egraph, rules)
+        self.caps += explored.caps
+        self.stats["classes"] = len(explored.egraph.classes)
         self.lap("closure s")
-        programs = self.programs(egraph, rules, converted, roots)
+        programs = self.programs(explored)
         self.lap("extraction s")
-        self.stats["classes"] = len(egraph.classes)
-        return self.checked(egraph, programs, roots, converted)
+        return self.checked(explored, programs)
 
-    def size_of(self, egraph: EGraph, mask: int) -> float:
-        return volume(self.sizes, egraph.names(mask))
-
-    def report(self, egraph: EGraph, rules: Rules) -> None:
-        if egraph.dropped:
-            self.caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
-        for name, count in sorted(rules.hits.items()):
-            self.caps.append(f"{count} times a flat form was too long for all its {name}")
-
-    def programs(self, egraph: EGraph, rules: Rules, converted: Converted, roots: list[int]) -> list[Chosen]:
-        storable = [c for c in range(len(egraph.classes)) if rules.fits(egraph.mask(c))]
-        triples = join(egraph, storable, range(len(egraph.classes)))
+    def programs(self, explored: Exploration) -> list[Chosen]:
+        egraph = explored.egraph
+        storable = [c for c in range(len(egraph.classes)) if explored.storable(egraph.mask(c))]
+        found = Found(join(egraph, storable, range(len(egraph.classes))), renamings(egraph, storable, explored.renames))
         hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
-        found = build_edges(
-            egraph, triples, rules.fits, lambda mask: self.size_of(egraph, mask), hoisted, converted.contracted
-        )  # fmt: skip
-        edges = prune(found, roots)
-        self.stats["edges"] = sum(len(found) for found in edges.of.values())
+        edges = prune(build_edges(explored, found, hoisted), explored.roots)
+        self.stats["edges"] = sum(len(made) for made in edges.of.values())
         limits = Limits(
             self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, self.options.steps, self.options.seconds
         )  # fmt: skip
-        programs, caps = extract(edges, roots, limits)
+        programs, caps = extract(edges, explored.roots, limits)
         self.caps += caps
         return programs
 
@@ -209,12 +156,12 @@ class _Search:
             return node.kind != "input" or self.graph.inputs[whole(node.attr[0])].weight
         return all(arg in weights for arg in operands(node))
 
-    def checked(self, egraph: EGraph, programs: list[Chosen], roots: list[int], converted: Converted) -> list[Graph]:
+    def checked(self, explored: Exploration, programs: list[Chosen]) -> list[Graph]:
         out: list[Graph] = []
         refused = 0
         most = len(self.graph.ops) + self.options.extra_ops
         for program in programs:
-            graph = emit(self.graph, egraph, program.choices, roots, converted.operand_types)
+            graph = emit(self.graph, explored.egraph, program.choices, explored.roots, explored.converted.operand_types)
             if sum(op.kind != "cast" for op in graph.ops) > most:
                 continue
             if self.verifier.problem(graph) is None:

@@ -41,6 +41,14 @@ class Triple(NamedTuple):
     result: int
 
 
+class Renaming(NamedTuple):
+    """`target` is `source` with axes renamed."""
+
+    source: int
+    pairs: tuple[tuple[str, str], ...]
+    target: int
+
+
 def close(egraph: EGraph, rules: Rules, budget: Budget) -> list[str]:
     """Applies the rules until nothing is pending; returns the caps that were hit."""
     started, applications = time.monotonic(), 0
@@ -117,6 +125,26 @@ def _same_flags(a: Value, b: Value) -> bool:
     if a.infinite is None or b.infinite is None:
         return a.infinite is None and b.infinite is None
     return bool((a.infinite == b.infinite).all())
+
+
+def renamings(egraph: EGraph, candidates: Sequence[int], renames: Sequence[tuple[tuple[str, str], ...]]) -> list[Renaming]:
+    """
+    Every candidate that is another one under one of the renames, or under one of them backwards.
+
+    Conversion pushes renames to the leaves; this finds where what was made under one name can serve under another.
+    """
+    wanted = set(candidates)
+    both = dict.fromkeys([*renames, *(tuple((new, old) for old, new in pairs) for pairs in renames)])
+    out: list[Renaming] = []
+    for source in candidates:
+        names = set(egraph.names(egraph.mask(source)))
+        for pairs in both:
+            own = tuple((old, new) for old, new in pairs if old in names)
+            if own and names.isdisjoint({new for _, new in own} - {old for old, _ in own}):
+                target = egraph.find(egraph.space.rename(egraph.value(source), own))
+                if target is not None and target != source and target in wanted:
+                    out.append(Renaming(source, own, target))
+    return out
 
 
 def inverse_known(egraph: EGraph, c: int) -> bool:

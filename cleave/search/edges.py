@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .attributes import is_maximum
-from .closure import Triple, inverse_known
-from .egraph import Call, EGraph, Exp, Leaf, Product, Reduce, Sum
+from .closure import Renaming, Triple, inverse_known
+from .egraph import Call, Exp, Leaf, Product, Reduce, Sum
+from .explore import Exploration
 
 MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL = 2.0, 4.0, 16.0
 """Work of an element of a contraction, of other arithmetic, and of exp and its like (elementwise units are the scarcer)."""
@@ -56,42 +57,37 @@ class Edges:
     users: dict[int, list[tuple[int, Edge]]]
 
 
-def build_edges(
-    egraph: EGraph,
-    triples: Sequence[Triple],
-    fits: Callable[[int], bool],
-    volume: Callable[[int], float],
-    hoisted: frozenset[int],
-    contracted: Mapping[int, int],
-) -> dict[int, list[Edge]]:
+class Found(NamedTuple):
+    """What was found among the classes by looking at values: sums and products of two, and renamed copies."""
+
+    triples: Sequence[Triple]
+    renamings: Sequence[Renaming]
+
+
+def build_edges(explored: Exploration, found: Found, hoisted: frozenset[int]) -> dict[int, list[Edge]]:
     """
     The edges among classes that may be stored, by the class they make.
 
-    Work on the classes in `hoisted` happens once, at load time: it is almost free. `contracted` is as in `convert.Converted`.
+    Work on the classes in `hoisted` happens once, at load time: it is almost free.
     """
-    maker = _Maker(egraph, fits, volume, hoisted, contracted)
-    for c in range(len(egraph.classes)):
+    maker = _Maker(explored, hoisted)
+    for c in range(len(explored.egraph.classes)):
         maker.forms(c)
-    for triple in triples:
+    for triple in found.triples:
         maker.binary(triple)
-    maker.contractions(triples)
+    maker.contractions(found.triples)
     maker.chains()
-    return {c: list(found) for c, found in sorted(maker.of.items())}
+    for renaming in found.renamings:
+        maker.renamed(renaming)
+    return {c: list(edges) for c, edges in sorted(maker.of.items())}
 
 
 class _Maker:
-    def __init__(
-        self,
-        egraph: EGraph,
-        fits: Callable[[int], bool],
-        volume: Callable[[int], float],
-        hoisted: frozenset[int],
-        contracted: Mapping[int, int],
-    ) -> None:
-        self.contracted = contracted
-        self.e = egraph
-        self.fits = fits
-        self.volume = volume
+    def __init__(self, explored: Exploration, hoisted: frozenset[int]) -> None:
+        self.e = explored.egraph
+        self.fits = explored.storable
+        self.volume = explored.volume
+        self.contracted = explored.converted.contracted
         self.hoisted = hoisted
         self.of: dict[int, dict[Edge, None]] = {}
 
@@ -156,6 +152,12 @@ class _Maker:
             invertible = self.e.value(y).infinite is None if kind == "add" else inverse_known(self.e, y)
             if invertible and self.binary_allowed(x):
                 self.put(x, inverse, None, (c, y), SIMPLE * self.volume(self.e.mask(c) | self.e.mask(y)))
+
+    def renamed(self, renaming: Renaming) -> None:
+        """The edge of a renamed copy. What is computed under one name and read under another passes through memory."""
+        source, pairs, target = renaming
+        dtype = next((node.dtype for node in self.e.classes[source].nodes if isinstance(node, Leaf)), "f32")
+        self.put(target, "call", Call("rename", (pairs,), dtype, (source,)), (source,), SIMPLE * self.volume(self.e.mask(target)))
 
     def contractions(self, triples: Sequence[Triple]) -> None:
         """A sum over axes of a product of two classes."""

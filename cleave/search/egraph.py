@@ -150,18 +150,21 @@ class EGraph:
     def intern(self, value: Value) -> int:
         """The class of a value, new or found."""
         value = _without_constant_axes(value)
-        top = value.residues[value.highest]
-        flags = b"" if value.infinite is None else np.ascontiguousarray(np.broadcast_to(value.infinite, top.shape)).tobytes()
-        key = (value.highest, np.ascontiguousarray(top).tobytes(), flags, top.shape)
+        key = _key(value)
         found = self._by_value.get(key)
         if found is not None:
             if value.lowest < self.classes[found].value.lowest:
                 self.classes[found].value = value
             return found
+        top = value.residues[value.highest]
         mask = sum(1 << i for i, points in enumerate(top.shape[1:]) if points > 1)
         self.classes.append(Class(value, mask))
         self._by_value[key] = len(self.classes) - 1
         return len(self.classes) - 1
+
+    def find(self, value: Value) -> int | None:
+        """The class of a value that varies along all its axes, if there is one."""
+        return self._by_value.get(_key(value))
 
     def add_node(self, c: int, node: Node) -> None:
         """Records a form of a class."""
@@ -318,6 +321,12 @@ class EGraph:
     def number(self, c: int) -> Fraction | None:
         """The number a class is, if it is a constant."""
         return self._numbers.get(c)
+
+
+def _key(value: Value) -> tuple[int, bytes, bytes, tuple[int, ...]]:
+    top = value.residues[value.highest]
+    flags = b"" if value.infinite is None else np.ascontiguousarray(np.broadcast_to(value.infinite, top.shape)).tobytes()
+    return value.highest, np.ascontiguousarray(top).tobytes(), flags, top.shape
 
 
 def _without_constant_axes(value: Value) -> Value:

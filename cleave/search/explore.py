@@ -1,7 +1,7 @@
 """
 The e-graph of a program, closed under the rules, to look at or to compare with: what `superoptimize` searches.
 
-The law: `explore` takes the same steps with the same options as the search, up to extraction.
+The law: what the classes hold is all that the rules can say about the program, unless a cap was hit.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..graph import Graph
-from .api import SEARCH_ROUND, SearchOptions
+from .attributes import axis_pairs
 from .closure import Budget, close
 from .convert import Converted, convert, copies
 from .cost import hinted_sizes, volume
 from .egraph import EGraph
 from .freedom import without_free_maxima
+from .options import SEARCH_ROUND, SearchOptions
 from .rules import Rules
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
@@ -37,9 +38,18 @@ class Exploration:
     largest: float
     caps: tuple[str, ...]
 
+    @property
+    def renames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """The pairs of axes that each rename of the program has."""
+        return tuple(dict.fromkeys(axis_pairs(op.attr[0]) for op in self.graph.ops if op.kind == "rename"))
+
+    def volume(self, mask: int) -> float:
+        """The number of elements over the axes of a mask."""
+        return volume(self.sizes, self.egraph.names(mask))
+
     def storable(self, mask: int) -> bool:
         """Whether a tensor over the axes of a mask may be stored."""
-        return volume(self.sizes, self.egraph.names(mask)) <= self.largest * 1.0001
+        return self.volume(mask) <= self.largest * 1.0001
 
 
 def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
@@ -55,5 +65,9 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     converted = convert(smaller, egraph)
     rules = Rules(egraph, lambda mask: volume(sizes, egraph.names(mask)) <= largest * 1.0001)
     caps = close(egraph, rules, Budget(options.classes, options.applications, options.seconds))
+    if egraph.dropped:
+        caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
+    for name, count in sorted(rules.hits.items()):
+        caps.append(f"{count} times a flat form was too long for all its {name}")
     roots = tuple(converted.classes[output.value] for output in smaller.outputs)
     return Exploration(smaller, egraph, converted, roots, sizes, largest, tuple(caps))

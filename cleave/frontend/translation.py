@@ -215,7 +215,11 @@ def _lowered(state: Translation, node: Any) -> Any:
         cx.fail("this operator is not supported", "compute it outside of the compiled function")
     result = _result(state, found)
     cx.only_sliced = bool(node.all_input_nodes) and all(operator_name(user.target) in _SLICES for user in node.all_input_nodes[0].users)
-    out = lower(cx, node.target, args, kwargs, result)
+    try:
+        out = lower(cx, node.target, args, kwargs, result)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise CleaveError(cx.place or None, f"this use of the operator is not supported ({reason})", op=cx.op) from error
     for value, one in zip(out if isinstance(out, tuple) else (out,), result.many or (result,), strict=True):
         if value is not None:
             shape = cx.shape(value)

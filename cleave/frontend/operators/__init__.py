@@ -5,11 +5,12 @@ Composite operators (linear, softmax, the norms, scaled_dot_product_attention) a
 them, so that the search sees the algebra and not the composite.
 """
 
-from . import contractions, creation, elementwise, indexing, losses, norms, reductions, sdpa, shapes
+from . import activations, contractions, creation, elementwise, indexing, losses, norms, reductions, sdpa, shapes
 from .table import Result, lower, supported
 
 __all__ = [
     "Result",
+    "activations",
     "contractions",
     "creation",
     "elementwise",

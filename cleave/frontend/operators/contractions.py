@@ -146,6 +146,17 @@ def bilinear(cx: Lowering, result: Result, input1: Value, input2: Value, weight:
     return out if bias is None else apply(cx, result, "add", out, bias)
 
 
+@lowers("tensordot")
+def tensordot(cx: Lowering, result: Result, self: Value, other: Value, dims_self: Sequence[int], dims_other: Sequence[int]) -> Value:
+    """torch.tensordot."""
+    own: list[Hashable] = [("row", at) for at in range(len(self.dims))]
+    right: list[Hashable] = [("column", at) for at in range(len(other.dims))]
+    for place, (a, b) in enumerate(zip(dims_self, dims_other, strict=True)):
+        own[a] = right[b] = ("sum", place)
+    free = [label for label in (*own, *right) if label not in own or label not in right]
+    return contracted(cx, result, [(self, own), (other, right)], free)
+
+
 @lowers("einsum")
 def einsum(cx: Lowering, result: Result, equation: str, tensors: Sequence[Value], path: Any = None) -> Value:
     """torch.einsum. Raises: CleaveError for a letter twice in one operand."""

@@ -276,28 +276,6 @@ def expm1(cx: Lowering, result: Result, self: Value) -> Value:
     return apply(cx, result, "sub", apply(cx, result, "exp", self), 1.0)
 
 
-@lowers("gelu")
-def gelu(cx: Lowering, result: Result, self: Value, approximate: str = "none") -> Value:
-    """GELU, exact or by tanh."""
-    return apply(cx, result, "gelu" if approximate == "none" else "gelu_tanh", self)
-
-
-@lowers("softplus")
-def softplus(cx: Lowering, result: Result, self: Value, beta: float = 1, threshold: float = 20) -> Value:
-    """log(1 + exp(beta x)) / beta as max(x, 0) + log(1 + exp(-|x|)); the threshold only saves work in PyTorch."""
-    x = self if beta == 1 else apply(cx, result, "mul", self, beta)
-    tail = apply(cx, result, "exp", apply(cx, result, "neg", apply(cx, result, "abs", x)))
-    out = apply(cx, result, "add", apply(cx, result, "relu", x), apply(cx, result, "log", apply(cx, result, "add", tail, 1.0)))
-    out = out if beta == 1 else apply(cx, result, "div", out, beta)
-    return choose(cx, result.dtype, compare(cx, "gt", x, float(threshold)), self, out)
-
-
-@lowers("leaky_relu")
-def leaky_relu(cx: Lowering, result: Result, self: Value, negative_slope: float = 0.01) -> Value:
-    """self where positive, else a multiple of it."""
-    return choose(cx, result.dtype, compare(cx, "gt", self, 0.0), self, apply(cx, result, "mul", self, negative_slope))
-
-
 @lowers("logical_not", "bitwise_not")
 def invert(cx: Lowering, result: Result, self: Value) -> Value:
     """The negation of a boolean. Raises: CleaveError for the bits of integers."""
@@ -336,8 +314,10 @@ def exclusive_or(cx: Lowering, result: Result, self: Operand, other: Operand) ->
 
 
 @lowers("where")
-def where(cx: Lowering, result: Result, condition: Value, self: Operand, other: Operand) -> Value:
-    """torch.where with three arguments."""
+def where(cx: Lowering, result: Result, condition: Value, self: Operand = None, other: Operand = None) -> Value:
+    """torch.where. Raises: CleaveError with one argument, which asks for positions."""
+    if self is None:
+        cx.fail("the number of positions where a condition holds is not known", "give torch.where both values")
     return choose(cx, result.dtype, condition, self, other)
 
 

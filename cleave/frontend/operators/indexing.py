@@ -71,6 +71,16 @@ def take_along_dim(cx: Lowering, result: Result, self: Value, indices: Value, di
     return picked(cx, self, wrapped(dim, len(self.dims)), indices)
 
 
+@lowers("one_hot")
+def one_hot(cx: Lowering, result: Result, self: Value, num_classes: int = -1) -> Value:
+    """1 at the position that each index names."""
+    places = cx.atoms.dim(result.shape[-1])
+    dims: list[Dim] = [()] * len(self.dims)
+    position = Value((*dims, places), cx.position(places), self.dtype)
+    here = compare(cx, "eq", Value((*self.dims, ()), self.node, self.dtype), position)
+    return choose(cx, result.dtype, here, 1, 0)
+
+
 def picked(cx: Lowering, table: Value, at: int, index: Value) -> Value:
     """The element of a dimension that an index of the same rank names, by comparing positions."""
     source = cx.atoms.leaves(table.dims[at])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..values import Lowering, Value
+from .activations import Formula
 from .elementwise import apply, choose, compare
 from .indexing import picked
 from .reductions import averaged, log_softmax, reduced
@@ -58,11 +59,31 @@ def _likelihood(cx: Lowering, result: Result, logs: Value, target: Value, reduct
 @lowers("mse_loss")
 def mse_loss(cx: Lowering, result: Result, self: Value, target: Value, reduction: int = _MEAN) -> Value:
     """The square of the difference, averaged or summed."""
-    scalar = Result((), torch.promote_types(self.dtype, target.dtype))
-    rest = apply(cx, scalar, "sub", self, target)
-    squares = apply(cx, scalar, "mul", rest, rest)
-    every = list(range(len(squares.dims)))
+    rest = _difference(cx, self, target)
+    return _gathered_loss(cx, apply(cx, Result((), rest.dtype), "mul", rest, rest), reduction)
+
+
+@lowers("l1_loss")
+def l1_loss(cx: Lowering, result: Result, self: Value, target: Value, reduction: int = _MEAN) -> Value:
+    """The absolute difference, averaged or summed."""
+    rest = _difference(cx, self, target)
+    return _gathered_loss(cx, apply(cx, Result((), rest.dtype), "abs", rest), reduction)
+
+
+@lowers("binary_cross_entropy_with_logits")
+def binary_cross_entropy_with_logits(cx: Lowering, result: Result, self: Value, target: Value, reduction: int = _MEAN) -> Value:
+    """log(1 + exp(x)) - x * target, averaged or summed."""
+    f = Formula(cx, Result((), torch.promote_types(self.dtype, target.dtype)))
+    return _gathered_loss(cx, f("sub", f.softplus(self), f("mul", self, target)), reduction)
+
+
+def _difference(cx: Lowering, value: Value, target: Value) -> Value:
+    return apply(cx, Result((), torch.promote_types(value.dtype, target.dtype)), "sub", value, target)
+
+
+def _gathered_loss(cx: Lowering, losses: Value, reduction: int) -> Value:
+    """The losses as they are, their mean or their sum."""
+    every = list(range(len(losses.dims)))
     if reduction == _NONE:
-        return squares
-    function = averaged if reduction == _MEAN else None
-    return reduced(cx, "sum", squares, every, keepdim=False) if function is None else function(cx, squares, every, keepdim=False)
+        return losses
+    return averaged(cx, losses, every, keepdim=False) if reduction == _MEAN else reduced(cx, "sum", losses, every, keepdim=False)

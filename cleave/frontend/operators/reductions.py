@@ -147,11 +147,27 @@ def std(
 @lowers("var_mean")
 def var_mean(
     cx: Lowering, result: Result, self: Value, dim: Any = None, unbiased: Any = None, correction: Any = None, keepdim: bool = False
-) -> Lowered:
+) -> tuple[Value, Value]:
     """torch.var_mean."""
     dims = chosen_dims(self, dim)
     out = variance(cx, self, dims, _correction(unbiased, correction), keepdim=keepdim)
     return out, averaged(cx, self, dims, keepdim=keepdim)
+
+
+@lowers("std_mean")
+def std_mean(
+    cx: Lowering, result: Result, self: Value, dim: Any = None, unbiased: Any = None, correction: Any = None, keepdim: bool = False
+) -> Lowered:
+    """torch.std_mean."""
+    spread, middle = var_mean(cx, result, self, dim, unbiased, correction, keepdim)
+    return apply(cx, result.many[0], "sqrt", spread), middle
+
+
+@lowers("aminmax")
+def aminmax(cx: Lowering, result: Result, self: Value, dim: Any = None, keepdim: bool = False) -> Lowered:
+    """torch.aminmax."""
+    dims = chosen_dims(self, dim)
+    return tuple(reduced(cx, kind, self, dims, keepdim=keepdim) for kind in ("min", "max"))
 
 
 @lowers("linalg_vector_norm", "norm")

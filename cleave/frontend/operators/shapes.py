@@ -189,6 +189,14 @@ def cat(cx: Lowering, result: Result, tensors: Sequence[Value], dim: int = 0) ->
     return concatenated(cx, values, wrapped(dim, len(result.shape)), result.dtype, cx.working(result.dtype))
 
 
+@lowers("hstack", "vstack", "row_stack")
+def hstack(cx: Lowering, result: Result, tensors: Sequence[Value]) -> Value:
+    """torch.hstack and torch.vstack: joined along the second or first dimension, vectors as rows in the latter."""
+    values = [unsqueezed(value, 0) if len(value.dims) == 1 and cx.op != "hstack" else value for value in tensors]
+    dim = 1 if cx.op == "hstack" and len(values[0].dims) > 1 else 0
+    return concatenated(cx, values, dim, result.dtype, cx.working(result.dtype))
+
+
 @lowers("stack")
 def stack(cx: Lowering, result: Result, tensors: Sequence[Value], dim: int = 0) -> Value:
     """torch.stack."""

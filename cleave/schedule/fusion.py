@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .cost import BYTES, START
+from .cost import BYTES, REPLAY, START
 from .kernels import Choice, Kernels, ScheduleOptions
 from .nodes import REDUCING, EntangledError
 from .partition import Item, Source, cut_candidates, items, needs, problem_of
@@ -40,7 +40,7 @@ class Candidate:
     @property
     def seconds(self) -> float:
         """Estimated time of all kernels."""
-        return sum(choice.cost.seconds for choice in self.choices)
+        return REPLAY + sum(choice.cost.seconds for choice in self.choices)
 
     @property
     def flops(self) -> float:
@@ -167,7 +167,7 @@ class Fusion:
         )
         for item in items(self.source, cuts):
             moved += sizes.hint_product(item.buffer.axes) * BYTES[item.buffer.dtype] * (2 if item.op in cuts else 1)
-        return moved / self.target.bandwidth + (1 + bool(cuts)) * (self.target.launch + START)
+        return REPLAY + moved / self.target.bandwidth + (1 + bool(cuts)) * (self.target.launch + START)
 
     def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
         """The kernels of a set of cuts with coarse plans, or None where one has none."""

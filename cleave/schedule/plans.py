@@ -17,7 +17,7 @@ from .nodes import REDUCING, Node
 from .problem import Problem
 from .roles import Dim, Plan, Role, power_of_two
 
-LARGEST_WHOLE_DOT = 256
+LARGEST_WHOLE_DOT = 512
 LARGEST_WHOLE = 16384
 DOT_TILES = (16, 32, 64, 128, 256)
 OVER_TILES = (16, 32, 64, 128)

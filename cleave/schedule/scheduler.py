@@ -12,7 +12,7 @@ from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
-from .cost import START
+from .cost import REPLAY, START
 from .fusion import Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
@@ -60,7 +60,7 @@ def considered(
     for number, graph in tried:
         counts: list[dict[str, int]] = [{}]
         if _free_counts(graph, sizes):
-            if any(candidate.seconds <= 2 * (target.launch + START) for _, candidate in found):
+            if any(candidate.seconds <= REPLAY + 2 * (target.launch + START) for _, candidate in found):
                 notes.append(f"alternative {number}: not split, two launches take longer")
                 continue
             counts = _chunk_counts(graph, sizes, target, bool(found))

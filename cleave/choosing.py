@@ -107,13 +107,32 @@ def chosen(
 
     Raises: CleaveError where there is none.
     """
+    if machine.architecture:
+        BUILDERS.warm()
+    clock = GpuClock() if machine.timed else None
+    try:
+        return _chosen(module, text, inputs, symbols, machine, settings, store, lap, clock)
+    finally:
+        if clock is not None:
+            clock.close()
+
+
+def _chosen(
+    module: ModuleOp,
+    text: str,
+    inputs: Sequence[torch.Tensor],
+    symbols: Mapping[str, int],
+    machine: Machine,
+    settings: Mapping[str, Any],
+    store: Store,
+    lap: Callable[[str], None],
+    clock: GpuClock | None,
+) -> Choice:
     from .dialects.alg import AlternativesOp, GraphOp
     from .passes.alg_stabilize import AlgStabilizePass
     from .passes.alg_superoptimize import AlgSuperoptimizePass
     from .passes.convert_alg_to_sched import hinted_sizes
 
-    if machine.architecture:
-        BUILDERS.warm()
     texts = {"alg": text}
     search = AlgSuperoptimizePass(split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"])
     for level, pass_ in (("alternatives", search), ("stabilized", AlgStabilizePass())):
@@ -131,7 +150,7 @@ def chosen(
     entries: tuple[tuner.Entry, ...] = ()
     remarks: tuple[str, ...] = ()
     if machine.architecture:
-        tuned = _tuned(found, bodies[0], inputs, symbols, machine, settings, store)
+        tuned = _tuned(found, bodies[0], inputs, symbols, machine, settings, store, clock)
         program, file, binaries = tuned.program, tuned.built.file, tuned.built.binaries
         entries, remarks = tuned.entries, tuned.remarks
         lap("tune")
@@ -153,20 +172,17 @@ def _tuned(
     machine: Machine,
     settings: Mapping[str, Any],
     store: Store,
+    clock: GpuClock | None,
 ) -> tuner.Tuned:
     budget = tuner.Budget(settings["budget"], settings["candidates"])
-    if machine.device is None:
+    if machine.device is None or clock is None:
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
     workload = workload_of(graph, inputs, symbols, machine.device)
     shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
     setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
-    clock = GpuClock(workload)
-    try:
-        with store.lock(f"gpu{machine.device}", PATIENCE):
-            tuned = tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
-    finally:
-        clock.close()
-    return tuned
+    clock.workload = workload
+    with store.lock(f"gpu{machine.device}", PATIENCE):
+        return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
 
 
 def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int], device: int) -> Workload:

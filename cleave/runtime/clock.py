@@ -117,9 +117,13 @@ class Clock(Protocol):
 
 
 class GpuClock:
-    """The clock of a GPU that this machine has."""
+    """
+    The clock of a GPU that this machine has.
 
-    def __init__(self, workload: Workload, flush: str = "write") -> None:
+    The process starts at once, so that its start overlaps with other work; the `workload` must be set before the first program.
+    """
+
+    def __init__(self, workload: Workload | None = None, flush: str = "write") -> None:
         self.workload = workload
         self.flush = flush
         self.reference = ""

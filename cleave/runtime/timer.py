@@ -35,7 +35,9 @@ def made(data: Data, device: torch.device, seed: int) -> torch.Tensor:
     out = torch.zeros(extent, dtype=data.dtype, device=device).as_strided(data.shape, data.strides)
     if data.content:
         plain = torch.frombuffer(bytearray(data.content), dtype=torch.uint8).view(data.dtype)
-        out.copy_(plain.reshape(data.shape))
+        # What repeats along a dimension of stride 0 is written once.
+        once = tuple(slice(1) if stride == 0 else slice(None) for stride in data.strides)
+        out[once].copy_(plain.reshape(data.shape)[once])
     return out
 
 

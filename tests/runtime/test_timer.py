@@ -1,0 +1,68 @@
+"""What the timing process does that needs no GPU: making inputs and comparing results."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cleave.runtime.clock import SENT_WHOLE, described
+from cleave.runtime.timer import compared, made
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.randn(4, 6).half().t(),
+        torch.arange(5),
+        torch.tensor(3.0),
+        torch.tensor([[True, False], [False, True]]),
+        torch.zeros(0, 4),
+        torch.randn(3, 8)[:, ::2].bfloat16(),
+        torch.randn(3, 1).expand(3, 5),
+    ],
+    ids=["transposed", "integers", "scalar", "booleans", "empty", "strided", "repeated"],
+)
+def test_small_inputs_and_integers_are_as_they_were(tensor: torch.Tensor) -> None:
+    copy = made(described(tensor), CPU, 0)
+    assert torch.equal(copy, tensor)
+    assert copy.stride() == tensor.stride() and copy.dtype == tensor.dtype
+
+
+def test_large_floats_are_alike_in_distribution_only() -> None:
+    tensor = torch.randn(SENT_WHOLE // 4 + 64) * 3 + 5
+    data = described(tensor)
+    assert data.content is None
+    copy = made(data, CPU, 0)
+    assert not torch.equal(copy, tensor)
+    assert abs(float(copy.mean()) - 5) < 0.01 and abs(float(copy.std()) - 3) < 0.01
+
+
+def test_a_large_mask_with_infinities_is_kept() -> None:
+    tensor = torch.zeros(SENT_WHOLE // 4 + 64)
+    tensor[::2] = -torch.inf
+    assert torch.equal(made(described(tensor), CPU, 0), tensor)
+
+
+def test_rounding_passes_and_errors_do_not() -> None:
+    exact = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
+    error, wrong = compared([exact.half()], [exact], 1e-3)
+    assert wrong == "" and 1e-4 < error < 5e-4
+    for bad in (exact * 1.01, torch.full_like(exact, torch.nan), exact.roll(1)):
+        assert compared([bad], [exact], 1e-3)[1].startswith("wrong")
+
+
+def test_one_wrong_element_among_many_is_seen() -> None:
+    """It moves the norm of the difference by 3e-4, less than the tolerance."""
+    exact = torch.ones(1_000_000)
+    bad = exact.clone()
+    bad[77] += 0.3
+    assert "an element is off by 3.00e-01" in compared([bad], [exact], 1e-3)[1]
+
+
+def test_infinities_and_nans_must_be_where_they_should() -> None:
+    exact = torch.tensor([1.0, torch.inf, torch.nan])
+    assert compared([exact.clone()], [exact], 1e-3) == (0.0, "")
+    assert compared([torch.tensor([1.0, 2.0, torch.nan])], [exact], 1e-3)[1].startswith("wrong")
+    assert compared([torch.tensor([1.0, torch.inf, 0.0])], [exact], 1e-3)[1].startswith("wrong")

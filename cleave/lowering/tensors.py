@@ -109,8 +109,9 @@ def number_op(value: float, type_: Attribute) -> arith.ConstantOp:
     """The constant operation of a number in every element of a type. Raises: CleaveError for an integer that does not fit."""
     element = tt.element_of(type_)
     held: float | int = float(value) if isinstance(element, AnyFloat) else int(value)
-    if isinstance(element, IntegerType) and not -(1 << element.bitwidth - 1) <= held < 1 << max(element.bitwidth - 1, 1):
-        raise CleaveError(None, f"{value} does not fit {element}", "index values have 32 bits" if element == i32 else "")
+    bits = 0 if isinstance(element, AnyFloat) else width(element)
+    if bits and not -(1 << bits - 1) <= held < 1 << max(bits - 1, 1):
+        raise CleaveError(None, f"{value} does not fit i{bits}", "index values have 32 bits" if bits == 32 else "")
     if isinstance(type_, TensorType):
         return arith.ConstantOp(tt.splat_attr(held, type_.get_shape(), element))
     if isinstance(element, AnyFloat):

@@ -307,7 +307,12 @@ class KernelText:
         inner, shape = self.stripped(value), tt.shape_of(value.type)
         if inner.shape == shape and not (inner.literal and shape == ()):
             return inner
-        kind = dtype_name(tt.element_of(value.type))
+        element = tt.element_of(value.type)
+        if isinstance(element, tt.PtrType):
+            if inner.shape:
+                return Expression(f"tl.broadcast_to({inner.text}, {list(shape)})", ATOM, shape, inner.reads)
+            return Expression(f"{inner.at(PLUS)} + tl.zeros({list(shape)}, tl.int32)", PLUS, shape, inner.reads)
+        kind = dtype_name(element)
         if not shape:
             return Expression(f"tl.cast({inner.text}, {kind})", ATOM, (), inner.reads)
         if inner.shape:

@@ -402,6 +402,8 @@ class LaunchFuncOp(IRDLOperation):
                 raise VerifyException(
                     f"'{entry}' is not a scalar argument; use 'size NAME', 'stride POSITION AXIS by DIVISOR' or 'count POSITION'"
                 )
+            if entry.startswith("count") and int(entry.split()[1]) >= len(self.grid):
+                raise VerifyException(f"'{entry}' names a dimension of {len(self.grid)} of the grid")
             if entry.startswith("stride"):
                 _, position, axis, _, _ = entry.split()
                 if int(position) >= len(self.buffers):

@@ -28,3 +28,15 @@ sched.kernel @carry (%x: !sched.buffer<[k : 1], f32>, %y: !sched.buffer<[i : 1],
 // CHECK-NEXT:         b = t + b
 // CHECK-NEXT:     tl.store(y_ptr, a)
 // CHECK-NEXT:     tl.store(y_ptr + 1, b + c)
+
+// One address for every lane is an address plus zeros: Triton has no tensor of addresses but by addition.
+tt.func public @everywhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %v = tt.load %p : tensor<16x!tt.ptr<f32>>
+  %q = tt.splat %y : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  tt.store %q, %v : tensor<16x!tt.ptr<f32>>
+  tt.return
+}
+// CHECK:      def everywhere(x, y):
+// CHECK-NEXT:     v = tl.load(x + tl.zeros([16], tl.int32))
+// CHECK-NEXT:     tl.store(y + tl.zeros([16], tl.int32), v)

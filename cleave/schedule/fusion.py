@@ -57,11 +57,13 @@ class Fusion:
     options: ScheduleOptions
     kernels: Kernels = field(init=False)
     forced: tuple[int, ...] = field(init=False)
+    patient: bool = field(init=False)
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source, self.target, self.options)
         self.forced = self.source.cuts
+        self.patient = sum(op.kind in REDUCING for op in self.source.graph.ops) <= FEW_REDUCTIONS
 
     def best(self) -> Candidate | None:
         """The fastest partition found, or None where some value fits no kernel."""
@@ -69,18 +71,19 @@ class Fusion:
         graph = self.source.graph
         candidates = tuple(cut for cut in cut_candidates(graph) if cut not in self.forced)
         found: list[Candidate] = []
-        small = sum(op.kind in REDUCING for op in graph.ops) <= FEW_REDUCTIONS
-        if small:
+        if self.patient:
             start = self.partition(self.forced)
             if start is not None:
-                found.append(self._grown(start, candidates))
-        if not found or (self._may_gain(found[0]) and not small):
+                found = [start, self._grown(start, candidates)]
+        if not found:
             start = self.partition(tuple(sorted({*self.forced, *candidates})))
             if start is not None:
                 found.append(self._fused(start))
         if not found:
             return None
-        return self._in_full(min(found, key=lambda candidate: candidate.seconds))
+        # Coarse plans may misjudge the one large kernel of a small graph: it is planned in full beside what it grew into.
+        different = {candidate.cuts: candidate for candidate in found}
+        return min((self._in_full(candidate) for candidate in different.values()), key=lambda candidate: candidate.seconds)
 
     def _cut_entangled(self) -> None:
         """Forces cuts at reductions that are read along an axis they remove."""
@@ -187,7 +190,8 @@ class Fusion:
 
     def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         try:
-            return self.kernels.choose(group, stored, True)
+            found = self.kernels.choose(group, stored, True)
+            return self.kernels.choose(group, stored, False) if found is None and self.patient else found
         except EntangledError:
             return None
 

@@ -93,8 +93,8 @@ def probe_graph(graph: Graph, sizes: Sequence[int] = SMALL, keep: Collection[str
 
 
 def chunked(axes: Sequence[Axis], fixed: Collection[str] = ()) -> tuple[Axis, ...]:
-    """The axes, with three chunks for every split whose axes are not `fixed`."""
-    outer = {axis.chunk_of[1] for axis in axes if axis.chunk_of and not {axis.name, *axis.chunk_of} & set(fixed)}
+    """The axes, with three chunks for every split whose outer and inner axis are not `fixed`."""
+    outer = {axis.chunk_of[1] for axis in axes if axis.chunk_of and not {axis.name, axis.chunk_of[1]} & set(fixed)}
     known = {axis.name: replace(axis, extent=extent(CHUNKS)) if axis.name in outer else axis for axis in axes}
     for axis in axes:
         if axis.chunk_of and axis.chunk_of[1] in outer:

@@ -49,7 +49,7 @@ def stabilized(graph: Graph) -> Stabilized:
     if not plan.members:
         return Stabilized(graph, tuple(plan.notes))
     out = _Emitter(masked, plan).run()
-    degrees(out)
+    _check_degrees(out)
     failure = independence_error(graph, out)
     if not failure:
         return Stabilized(out, tuple(plan.notes))
@@ -60,6 +60,13 @@ def stabilized(graph: Graph) -> Stabilized:
             return Stabilized(out if fewer.members else graph, (*plan.notes, note(masked, leader, failure)))
     notes = [note(masked, member, failure) for members in plan.members.values() for member in members]
     return Stabilized(graph, (*plan.notes, *notes))
+
+
+def _check_degrees(graph: Graph) -> None:
+    try:
+        degrees(graph)
+    except ValueError as error:
+        raise AssertionError(f"a result of stabilize has no degrees: {error}") from error
 
 
 def _planned(graph: Graph) -> tuple[Graph, Plan]:

@@ -18,13 +18,19 @@ Array = NDArray[Any]
 class Program:
     """A graph being built, with short names for what such programs are made of."""
 
-    def __init__(self, sizes: Mapping[str, int | str], inputs: Mapping[str, str], dtype: str = "f32") -> None:
+    def __init__(
+        self,
+        sizes: Mapping[str, int | str],
+        inputs: Mapping[str, str],
+        dtype: str = "f32",
+        chunks: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
         symbols: dict[str, Symbol] = {}
         axes: list[Axis] = []
         for name, size in sizes.items():
             value = extent(size)
             symbols.update({symbol: Symbol(symbol) for symbol in value.symbols})
-            axes.append(Axis(name, value))
+            axes.append(Axis(name, value, (chunks or {}).get(name)))
         entries = [Input(name, tuple(layout.split()), dtype, layout) for name, layout in inputs.items()]
         self.builder = Builder("f", list(symbols.values()), axes, entries)
         self.dtype = dtype

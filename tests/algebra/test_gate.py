@@ -112,3 +112,20 @@ def test_late_quotient_passes_in_time() -> None:
 def test_mutants_of_an_average_are_dropped(mutant: str) -> None:
     result = gate(average_graph(late=False), [average_graph(mutant), average_graph()])
     assert result.kept == (1,), result.dropped
+
+
+def test_chunks_are_small_too() -> None:
+    """An alternative that splits an axis of 2^20 elements is run on a few of them."""
+    graphs: list[Graph] = []
+    for split in (False, True):
+        axes = {"m": 2**20, "s": "s", "mi": f"ceildiv({2**20}, s)"} if split else {"m": 2**20}
+        p = Program(axes, {"x": "m"}, chunks={"mi": ("m", "s")} if split else {})
+        if split:
+            parts = p("split", 0, attr=("m", "s", "mi"))
+            graphs.append(p.graph(p.sum(p.sum(parts, "mi"), "s")))
+        else:
+            graphs.append(p.graph(p.sum(0, "m")))
+    start = time.perf_counter()
+    result = gate(graphs[0], graphs)
+    assert result.kept == (0, 1) and not result.unchecked
+    assert time.perf_counter() - start < 1

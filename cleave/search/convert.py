@@ -216,6 +216,22 @@ class _Converter:
         return None if sizes is None else e.product(counted([(reduced, ONE), *((c, ONE) for c in sizes)]))
 
 
+def degenerate(graph: Graph, egraph: EGraph, converted: Converted) -> int:
+    """
+    How many choices between different values always took the same one: the draw may not show that there is a choice.
+
+    A maximum with a constant, or a selection, needs luck at few points; another draw is better where it differs.
+    """
+    count = 0
+    for op, c in zip(graph.ops, converted.classes, strict=True):
+        if op.kind in ("max", "min", "relu", "select"):
+            values = {converted.classes[arg] for arg in op.args[op.kind == "select" :]}
+            if op.kind == "relu":
+                values.add(egraph.constant(Fraction(0)))
+            count += c in values and len(values) > 1
+    return count
+
+
 def size_classes(e: EGraph, mask: int) -> list[int] | None:
     """The classes of the sizes of axes: what a sum of ones is. None where one is a chunk, of which the last may be short."""
     out: list[int] = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..graph import Graph
 from .attributes import axis_pairs
 from .closure import Budget, close
-from .convert import Converted, convert, copies
+from .convert import Converted, convert, copies, degenerate
 from .cost import hinted_sizes, volume
 from .egraph import EGraph
 from .freedom import without_free_maxima
@@ -19,6 +19,9 @@ from .options import SEARCH_ROUND, SearchOptions
 from .rules import Rules
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
+
+ATTEMPTS = 8
+"""Draws tried until every maximum and selection takes either of its operands somewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,12 @@ class Exploration:
 
 def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     """The closed e-graph; None where every draw divides by zero."""
-    shared = copies(graph)
-    space = Space(graph.axes, points_of(graph.axes, SEARCH_ROUND, shared), SAMPLES, options.seed, tower_for(graph), shared)
-    if unspoiled(graph, space) is None:
+    drawn = _drawn(graph, options)
+    if drawn is None:
         return None
+    smaller, egraph, converted = drawn
     sizes = hinted_sizes(graph)
     largest = max((volume(sizes, op.axes) for op in graph.ops), default=1.0)
-    smaller = without_free_maxima(graph, space)
-    egraph = EGraph(space)
-    converted = convert(smaller, egraph)
     rules = Rules(egraph, lambda mask: volume(sizes, egraph.names(mask)) <= largest * 1.0001)
     caps = close(egraph, rules, Budget(options.classes, options.applications, options.seconds))
     if egraph.dropped:
@@ -71,3 +71,23 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
         caps.append(f"{count} times a flat form was too long for all its {name}")
     roots = tuple(converted.classes[output.value] for output in smaller.outputs)
     return Exploration(smaller, egraph, converted, roots, sizes, largest, tuple(caps))
+
+
+def _drawn(graph: Graph, options: SearchOptions) -> tuple[Graph, EGraph, Converted] | None:
+    """The program without free maxima and its classes, at the first draw in which every choice goes both ways, or the best of some."""
+    shared = copies(graph)
+    best: tuple[int, Graph, EGraph, Converted] | None = None
+    for attempt in range(ATTEMPTS):
+        seed = options.seed * ATTEMPTS + attempt
+        space = Space(graph.axes, points_of(graph.axes, SEARCH_ROUND, shared), SAMPLES, seed, tower_for(graph), shared)
+        if unspoiled(graph, space) is None:
+            break
+        smaller = without_free_maxima(graph, space)
+        egraph = EGraph(space)
+        converted = convert(smaller, egraph)
+        bad = degenerate(smaller, egraph, converted)
+        if best is None or bad < best[0]:
+            best = (bad, smaller, egraph, converted)
+        if not bad:
+            break
+    return None if best is None else best[1:]

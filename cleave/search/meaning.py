@@ -41,7 +41,8 @@ def evaluate(graph: Graph, space: Space, known: Known | None = None) -> list[Val
     values: list[Value] = []
     for op in graph.ops:
         integers = tuple(graph.ops[arg].dtype not in FLOATS for arg in op.args)
-        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, *(numbers[arg] for arg in op.args))
+        matters = None if levels is None else tuple(sorted(levels[len(values)]))
+        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, matters, *(numbers[arg] for arg in op.args))
         found = known.get(key)
         if found is None:
             if levels is not None:

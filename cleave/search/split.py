@@ -23,7 +23,11 @@ CHUNK_HINTS = (8, 2, 32)
 
 
 def splittable(graph: Graph) -> tuple[str, ...]:
-    """The axes over which every output reduces, in declared order; chunks and what they are chunks of are left out."""
+    """
+    The axes over which every output reduces, in declared order; chunks and what they are chunks of are left out.
+
+    So are axes of a minimum: over a chunk with nothing in it that is +inf, for which there is no word here.
+    """
     reduced: list[frozenset[str]] = []
     for op in graph.ops:
         below = frozenset[str]().union(*(reduced[arg] for arg in op.args))
@@ -32,7 +36,8 @@ def splittable(graph: Graph) -> tuple[str, ...]:
     for output in graph.outputs:
         wanted &= reduced[output.value] - frozenset(graph.ops[output.value].axes)
     chunked = {name for axis in graph.axes if axis.chunk_of is not None for name in (axis.name, *axis.chunk_of)}
-    return graph.ordered(wanted - chunked)
+    minima = {axis for op in graph.ops if op.kind == "reduce" and op.attr[0] == "min" for axis in reduced_axes(op)}
+    return graph.ordered(wanted - chunked - minima)
 
 
 def dependent_reductions(graph: Graph, axis: str) -> int:

@@ -436,7 +436,7 @@ class Space:
 
     def _rank(self, residues: Ints) -> NDArray[Any]:
         """A keyed random order of the residues; by themselves they would put 0 below everything."""
-        return _mix(residues.astype(np.uint64) + np.uint64(digest(f"order {self.seed}")))
+        return _mix(_mix(self.sample_keys ^ np.uint64(digest("order"))) + residues.astype(np.uint64))
 
     def maximum_over(self, a: Value, axes: Sequence[str]) -> Value:
         """The maximum over axes, axes the value lacks do not matter."""

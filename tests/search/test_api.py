@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from cleave.graph import Builder, Graph, Output
 from cleave.search import Alternative, SearchOptions, superoptimize
 from cleave.search.attributes import reduced_axes
+from cleave.search.convert import degenerate
+from cleave.search.explore import explore
 from cleave.search.freedom import without_free_maxima
 from cleave.search.split import dependent_reductions, split_axis, splittable
 from cleave.search.values import Space
@@ -32,6 +37,7 @@ from tests.search.programs import (
     ops_of,
     phases,
     result,
+    self_attention_block,
     without_casts,
 )  # fmt: skip
 
@@ -208,3 +214,48 @@ def test_a_maximum_that_matters_stays() -> None:
     assert [left.ops[i].attr for i in ops_of(left, "reduce")] == [("max", ("n",)), ("sum", ("n",))]
     assert without_free_maxima(w.done(p), space) != w.done(p)
     assert not any(op.attr[0] == "max" for op in without_free_maxima(w.done(p), space).ops if op.kind == "reduce")
+
+
+def test_a_choice_that_a_draw_does_not_show_is_drawn_again() -> None:
+    """relu(x) of two points is x in some draws; it must never be taken for x."""
+    w = Write({"m": "m"}, {"x": "m", "y": "m"})
+    x, y = w.args
+    graph = w.done(w("relu", x), w("max", w("mul", x, y), -1.0))
+    for seed in range(20):
+        explored = explore(graph, SearchOptions(seed=seed))
+        assert explored is not None
+        assert not degenerate(explored.graph, explored.egraph, explored.converted)
+
+
+def test_work_under_two_names_is_done_once() -> None:
+    """y y^T with y = (x r) W: r moves out of y and is applied once; the second y is the first renamed, not another product."""
+    w = Write({"m": "m", "n": "m", "k": 512, "d": 64}, {"x": "m k", "w": "k d"})
+    x, weight = w.args
+    y = w.dot("k", w("mul", x, w.root_mean_square("k", x)), weight)
+    best = superoptimize(w.done(w("exp", w.dot("d", y, w.rename(y, m="n"))))).alternatives[1].graph
+    assert scaled_behind(best, "k")
+    assert len(ops_of(best, "contract")) == 2
+    assert all(best.ops[best.ops[i].args[0]].kind != "input" for i in ops_of(best, "rename"))
+
+
+def test_results_do_not_depend_on_the_hash_seed() -> None:
+    """The same texts in processes with other seeds for the hashes of strings."""
+    program = (
+        "from cleave.search import superoptimize\n"
+        "from tests.search.programs import centred_norm_linear, self_attention_block\n"
+        "for graph in (centred_norm_linear(), self_attention_block()):\n"
+        "    result = superoptimize(graph)\n"
+        "    print([(entry.name, repr(entry.graph), entry.flops) for entry in result.alternatives], result.caps)\n"
+    )
+    texts = {
+        subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(texts) == 1
+
+
+def test_a_short_budget_still_gives_the_program() -> None:
+    """Out of time, the search returns what it has and says so."""
+    result = superoptimize(self_attention_block(), SearchOptions(seconds=0.0))
+    assert result.alternatives[0].name == "as written"
+    assert any("stopped" in cap for cap in result.caps)

@@ -116,6 +116,7 @@ def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool) -> None:
     if gated and others:
         passed = gate(written, [entry.graph for entry in others])
         remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
+        remarks += [f"alternative '{others[index].name}' is too large to be run in floats" for index in passed.unchecked]
         others = tuple(others[index] for index in passed.kept)
     for text in remarks:
         remark(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {text}")

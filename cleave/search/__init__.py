@@ -1,8 +1,8 @@
 """
 The algebra search: equivalent programs for a graph, found without pattern knowledge of any workload.
 
-Reading order: values (what a program computes), meaning (of each operation), egraph (classes of equal values), convert,
-rules, closure, edges, extraction, emit, verify, freedom, split, api. Nothing here knows any IR.
+Reading order: fields, values (what a program computes), meaning (of each operation), egraph (classes of equal values), convert,
+rules, closure, freedom, explore, edges, extraction, emit, verify, reals, split, api. Nothing here knows any IR.
 """
 
 from .api import Alternative, SearchOptions, SearchResult, superoptimize

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .egraph import EGraph, Product
+from .fields import Ints
 from .rules import Rules
-from .values import Ints, Value
+from .values import Value
 
 
 @dataclass(frozen=True, slots=True)

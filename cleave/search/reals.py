@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from ..extents import Extent
 from ..graph import Axis
-from .values import Bools, Ints, Space, Value, absorbed, digest
+from .fields import Ints, digest
+from .values import Bools, Space, Value, absorbed
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ where discrete logarithms are taken). Three samples, each of several points, mak
 less likely than 10^-12, and no graph is handed out without `verify`. What counts as a formal identity:
 
 - **Fields.** Primes p_0 < p_1 < ... with p_{i+1} = k p_i + 1. Sums, products and quotients act on every level. `exp` maps
-  level i to i + 1 as g^x, with g a random element of order p_i, so exp(x + y) = exp(x) exp(y) and exps may nest; `log` goes
+  level i to i + 1 as g^x, with g an element of order p_i, so exp(x + y) = exp(x) exp(y) and exps may nest; `log` goes
   a level down by discrete logarithm. A value knows its lowest and highest valid level. An exp that leaves the tower is an
   unknown function.
 - **Random measure.** A sum over an axis is sum_i w_i x_i with random weights, and the size of the axis is sum_i w_i: the
@@ -27,11 +27,9 @@ A division by 0 (or -inf - -inf) spoils the sample; the caller draws others.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,14 +37,9 @@ from numpy.typing import NDArray
 
 from ..extents import Extent
 from ..graph import Axis
+from .fields import SHORT_TOWER, Ints, digest, discrete_logarithm, generator_table, mix, power
 
-Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-
-SHORT_TOWER = (430004411, 860008823, 1720017647)
-LOG_TOWER = (2100011, 4200023, 8400047)
-LONG_TOWER = (62972249, 125944499, 251888999, 503777999, 1007555999, 2015111999)
-_MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(slots=True)
@@ -62,85 +55,6 @@ class Value:
     lowest: int
     highest: int
     infinite: Bools | None = None
-
-
-def digest(text: str) -> int:
-    """A 64-bit hash of text, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-
-
-def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64's finaliser."""
-    h = (h ^ (h >> np.uint64(30))) * _MIX_A
-    h = (h ^ (h >> np.uint64(27))) * _MIX_B
-    return h ^ (h >> np.uint64(31))
-
-
-def power(base: Ints, exponents: Sequence[int], primes: Ints) -> Ints:
-    """`base ** exponent` by repeated squaring, with an exponent for every level; level 0 is the first axis."""
-    out = np.ones_like(base)
-    same = len(set(exponents)) == 1
-    for bit in range(max(exponents).bit_length()):
-        if not same:
-            taken = np.array([exponent >> bit & 1 for exponent in exponents], bool).reshape((-1,) + (1,) * (base.ndim - 1))
-            out = np.where(taken, out * base % primes, out)
-        elif exponents[0] >> bit & 1:
-            out = out * base % primes
-        base = base * base % primes
-    return out
-
-
-@lru_cache(maxsize=64)
-def _generator_table(prime: int, order: int) -> Ints:
-    """Powers of an arbitrary element of the given order: row k holds g^(j 256^k) for j in 0..255."""
-    cofactor = (prime - 1) // order
-    draw = digest(f"generator {prime}") % (prime - 3) + 2
-    while pow(draw, cofactor, prime) == 1:
-        draw += 1
-    step = pow(draw, cofactor, prime)
-    table = np.empty((4, 256), np.int64)
-    for k in range(4):
-        entry = 1
-        for j in range(256):
-            table[k, j] = entry
-            entry = entry * step % prime
-        step = entry
-    return table
-
-
-@lru_cache(maxsize=16)
-def _logarithm_table(prime: int, order: int) -> tuple[Ints, Ints, int, int]:
-    """Baby steps for the discrete logarithm: sorted powers, their exponents, the number of steps and g^-steps."""
-    base = int(_generator_table(prime, order)[0, 1])
-    bits = order.bit_length() // 2 + 4
-    powers = np.ones(1, np.int64)
-    for k in range(bits):
-        powers = np.concatenate([powers, powers * pow(base, 1 << k, prime) % prime])
-    exponents = np.argsort(powers, kind="stable")
-    return powers[exponents], exponents, 1 << bits, pow(pow(base, 1 << bits, prime), prime - 2, prime)
-
-
-def discrete_logarithm(residues: Ints, prime: int, order: int) -> Ints:
-    """Exponents e with g^e = residues, which must lie in the subgroup of that order (baby steps, giant steps)."""
-    flat = np.ascontiguousarray(residues)
-    return np.frombuffer(_logarithms(flat.tobytes(), prime, order), np.int64).reshape(residues.shape)
-
-
-@lru_cache(maxsize=1024)
-def _logarithms(residues: bytes, prime: int, order: int) -> bytes:
-    powers, exponents, steps, stride = _logarithm_table(prime, order)
-    current = np.frombuffer(residues, np.int64).copy()
-    out = np.full(current.shape, -1, np.int64)
-    unknown = np.arange(current.size)
-    for giant in range(order // steps + 1):
-        found = np.minimum(np.searchsorted(powers, current[unknown]), powers.size - 1)
-        hit = powers[found] == current[unknown]
-        out[unknown[hit]] = exponents[found[hit]] + giant * steps
-        unknown = unknown[~hit]
-        if not unknown.size:
-            break
-        current[unknown] = current[unknown] * stride % prime
-    return (out % order).tobytes()
 
 
 class Space:
@@ -218,12 +132,12 @@ class Space:
         index = np.arange(1, count + 1, dtype=np.uint64).reshape(sizes)
         order = sorted(range(len(axes)), key=lambda i: self.place[axes[i]])
         index = index.transpose(order).reshape(self._shape(axes))
-        h = _mix(self.sample_keys ^ np.uint64(digest(f"draw {key}")))
-        h = _mix(h + index * np.uint64(0x9E3779B97F4A7C15))
+        h = mix(self.sample_keys ^ np.uint64(digest(f"draw {key}")))
+        h = mix(h + index * np.uint64(0x9E3779B97F4A7C15))
         return self._levels(h)
 
     def _levels(self, h: NDArray[np.uint64]) -> Ints:
-        return (_mix(h[None] ^ self.level_keys) % self.primes.astype(np.uint64)).astype(np.int64)
+        return (mix(h[None] ^ self.level_keys) % self.primes.astype(np.uint64)).astype(np.int64)
 
     def integer(self, number: int) -> Ints:
         """The residues of an integer."""
@@ -366,7 +280,7 @@ class Space:
             return None
         residues = np.zeros_like(a.residues)
         for level in range(lowest, highest + 1):
-            table, x = _generator_table(self.tower[level], self.tower[level - 1]), a.residues[level - 1]
+            table, x = generator_table(self.tower[level], self.tower[level - 1]), a.residues[level - 1]
             prime = self.tower[level]
             low = table[0][x & 255] * table[1][x >> 8 & 255] % prime
             high = table[2][x >> 16 & 255] * table[3][x >> 24] % prime
@@ -394,7 +308,7 @@ class Space:
         """A pseudo-random function of the operands, elementwise, with residues on every level."""
         h = self.sample_keys ^ np.uint64(digest(f"function {name}"))
         for operand in operands:
-            h = _mix(h + self._flat(operand))
+            h = mix(h + self._flat(operand))
         return Value(self._levels(h), 0, self.top)
 
     def _flat(self, a: Value) -> NDArray[np.uint64]:
@@ -414,11 +328,11 @@ class Space:
                 parts = np.split(line, line.shape[place], axis=place)
                 line = np.zeros_like(parts[0])
                 for position, part in enumerate(parts):
-                    line = _mix(line + part + np.uint64(position * 2 + 1))
-            h = _mix(h + line)
+                    line = mix(line + part + np.uint64(position * 2 + 1))
+            h = mix(h + line)
         for axis in added:
             index = np.arange(1, self.points[axis] + 1, dtype=np.uint64).reshape((1, *self._shape((axis,))))
-            h = _mix(h + index * np.uint64(0x9E3779B97F4A7C15))
+            h = mix(h + index * np.uint64(0x9E3779B97F4A7C15))
         return Value(self._levels(h), 0, self.top)
 
     # Order and truth.
@@ -436,7 +350,7 @@ class Space:
 
     def _rank(self, residues: Ints) -> NDArray[Any]:
         """A keyed random order of the residues; by themselves they would put 0 below everything."""
-        return _mix(_mix(self.sample_keys ^ np.uint64(digest("order"))) + residues.astype(np.uint64))
+        return mix(mix(self.sample_keys ^ np.uint64(digest("order"))) + residues.astype(np.uint64))
 
     def maximum_over(self, a: Value, axes: Sequence[str]) -> Value:
         """The maximum over axes, axes the value lacks do not matter."""
@@ -519,7 +433,7 @@ class Space:
         return np.where(difference == 0, True, np.where(other == 0, False, bit))
 
     def _bit(self, name: str, residues: Ints) -> Bools:
-        h = _mix(_mix(self.sample_keys ^ np.uint64(digest(f"bit {name}"))) + residues.astype(np.uint64))
+        h = mix(mix(self.sample_keys ^ np.uint64(digest(f"bit {name}"))) + residues.astype(np.uint64))
         return (h >> np.uint64(17) & np.uint64(1)) == 1
 
     def bits(self, bit: Bools) -> Value:

@@ -19,9 +19,10 @@ import numpy as np
 
 from ..graph import Axis, Graph
 from .convert import copies
+from .fields import LOG_TOWER, LONG_TOWER, SHORT_TOWER
 from .meaning import Known, evaluate
 from .reals import Reals, close
-from .values import LOG_TOWER, LONG_TOWER, SHORT_TOWER, Bools, Space, Value
+from .values import Bools, Space, Value
 
 SAMPLES = 3
 MOST_DRAWS = 4096

@@ -12,7 +12,8 @@ from cleave.reference import evaluate
 from cleave.reference.alg import AlgFieldFunctions, AlgFunctions, run
 from cleave.reference.dtypes import Array
 from cleave.reference.memory import from_memory, to_memory
-from cleave.search.values import SHORT_TOWER, Space, Value
+from cleave.search.fields import SHORT_TOWER
+from cleave.search.values import Space, Value
 from tests.alg_programs import ALTERNATIVES, CAUSAL, EVERYTHING, graph_from, graph_op_of, parsed
 
 

@@ -52,7 +52,10 @@ class LoweredKernel:
 
 def lower_kernel(op: sched.KernelOp) -> LoweredKernel:
     """The function of a verified kernel. Raises: CleaveError for what Triton cannot express."""
-    return _Lowering(op).finish()
+    try:
+        return _Lowering(op).finish()
+    except CleaveError as error:
+        raise error if error.place else CleaveError(op, error.found, error.advice) from error
 
 
 def _element(element: Attribute) -> Attribute:
@@ -171,6 +174,7 @@ class _Lowering:
 
     def statements(self, block: Block) -> None:
         for op in block.ops:
+            self.blocks.location = op.location
             try:
                 self.statement(op)
             except CleaveError as error:

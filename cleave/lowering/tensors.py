@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     StringAttr,
     TensorType,
     f32,
@@ -56,6 +57,8 @@ class Blocks:
         self.stack = [outer]
         self._depth: dict[SSAValue, int] = dict.fromkeys(outer.args, 0)
         self._made: dict[tuple[object, ...], SSAValue] = {}
+        self.location: LocationAttr | None = None
+        """The source location that new operations get."""
 
     def enter(self, block: Block) -> None:
         """Starts a loop body."""
@@ -77,6 +80,8 @@ class Blocks:
         """Appends an operation to a body, the innermost by default."""
         at = len(self.stack) - 1 if depth is None else depth
         self.stack[at].add_op(op)
+        if self.location is not None:
+            op.location = self.location
         for result in op.results:
             self._depth[result] = at
 

@@ -189,21 +189,26 @@ class KernelText:
 
     def block(self, block: Block) -> None:
         for op in block.ops:
-            match op:
-                case scf.ForOp():
-                    self.loop(op)
-                case tt.StoreOp():
-                    arguments = [self.full(op.ptr), self.stripped(op.value)]
-                    texts = [argument.text for argument in arguments]
-                    if op.mask is not None:
-                        texts.append(f"mask={self.stripped(op.mask).text}")
-                    self.assign("", _call("tl.store", texts))
-                case tt.ReturnOp() | scf.YieldOp():
-                    pass
-                case _ if isinstance(op, _STRUCTURAL):
-                    pass
-                case _:
-                    self.value(op)
+            try:
+                self.statement(op)
+            except CleaveError as error:
+                raise error if error.place else CleaveError(op, error.found, error.advice) from error
+
+    def statement(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                self.loop(op)
+            case tt.StoreOp():
+                texts = [self.full(op.ptr).text, self.stripped(op.value).text]
+                if op.mask is not None:
+                    texts.append(f"mask={self.stripped(op.mask).text}")
+                self.assign("", _call("tl.store", texts))
+            case tt.ReturnOp() | scf.YieldOp():
+                pass
+            case _ if isinstance(op, _STRUCTURAL):
+                pass
+            case _:
+                self.value(op)
 
     def value(self, op: Operation) -> None:
         """Keeps the expression of an operation for its user, or gives it a line."""
@@ -283,7 +288,7 @@ class KernelText:
                 text = _number(number, tt.element_of(value.type))
                 return Expression(text, UNARY if text.startswith("-") else ATOM, literal=True)
             case _:
-                raise AssertionError(f"{value} is not written yet")
+                raise CleaveError(None, f"uses %{value.name_hint or 'a value'} where it is not defined", "define it before")
 
     def with_axes(self, op: tt.ExpandDimsOp) -> Expression:
         """A run of new axes as one subscript, `x[:, None]`."""

@@ -21,6 +21,7 @@ from fractions import Fraction
 
 from ..graph import Graph, Op
 from .degrees import Powers, combined
+from .flow import ancestors, signatures, wanted
 from .rules import Rule, factor_free, rule_of
 
 _MOVES = ("rename", "split", "merge", "slice", "pad", "gather", "concat")
@@ -60,17 +61,22 @@ def plan_shifts(graph: Graph, avoid: Iterable[int] = ()) -> Plan:
 
 
 class _Planner:
-    """The fixed point described above. Everything only grows between two `restart`s, and plain and blocked never shrink."""
+    """
+    The fixed point described above. Everything only grows between two `restart`s, and plain, blocked and apart never shrink.
+
+    Exponentials of one value, whole and split, start with one shift; where that is not safe they are taken `apart`.
+    """
 
     def __init__(self, graph: Graph, plain: set[int]) -> None:
         self.graph = graph
         self.plain = plain
         self.blocked: set[int] = set()
+        self.apart: set[int] = set()
         self.free = factor_free(graph)
         self.rules = [rule_of(graph, position) for position in range(len(graph.ops))]
-        self.ancestors = _ancestors(graph)
+        self.ancestors = ancestors(graph)
         self.signatures = signatures(graph)
-        self.wanted = _wanted(graph, self.rules)
+        self.wanted = wanted(graph, self.rules)
         self.notes: list[str] = []
         self.restart()
 
@@ -79,7 +85,8 @@ class _Planner:
         by_signature: dict[int, int] = {}
         for position, op in enumerate(self.graph.ops):
             if op.kind == "exp" and position not in self.plain:
-                leader = by_signature.setdefault(self.signatures[op.args[0]], position)
+                signature = self.signatures[op.args[0]]
+                leader = position if signature in self.apart else by_signature.setdefault(signature, position)
                 self.plan.members.setdefault(leader, []).append(position)
                 self.plan.removed.setdefault(leader, set())
 
@@ -262,11 +269,19 @@ class _Planner:
             if blockable:
                 self.blocked |= blockable
                 again = True
+            elif (open_axes or missing) and (alike := self.alike(leader)):
+                self.apart |= alike
+                again = True
             elif open_axes or missing:
                 reason = f"another value needs its shift to be the maximum over axis '{open_axes[0]}' too" if open_axes else ""
                 self.drop(leader, reason or "it meets other exponentials, whose maximum may lie far above it")
                 dropped.add(leader)
         return again or bool(dropped)
+
+    def alike(self, leader: int) -> set[int]:
+        """The signatures that several exponentials of a shift have: they started with one shift, and may do with one each."""
+        members = [self.signatures[self.graph.ops[member].args[0]] for member in self.plan.members[leader]]
+        return {signature for signature in members if members.count(signature) > 1} - self.apart
 
     def open_axes(self, leader: int, value: int) -> list[str]:
         """The axes of a value that the maximum of a shift goes over."""
@@ -339,47 +354,3 @@ def note(graph: Graph, position: int, reason: str) -> str:
     """One line that says why an exponential stays plain, `file:line:col: note: exp: ...` where its place is known."""
     place = graph.places[position] if graph.places else ""
     return f"{place + ': ' if place else ''}note: exp: stays plain: {reason}"
-
-
-def _ancestors(graph: Graph) -> list[int]:
-    """For every operation, the set of operations it is made from, itself among them, as bits."""
-    out: list[int] = []
-    for position, op in enumerate(graph.ops):
-        bits = 1 << position
-        for arg in op.args:
-            bits |= out[arg]
-        out.append(bits)
-    return out
-
-
-def signatures(graph: Graph) -> list[int]:
-    """A number for every value, equal for values that only differ by a split of an axis."""
-    known: dict[object, int] = {}
-    out: list[int] = []
-    for op in graph.ops:
-        if op.kind == "split":
-            out.append(out[op.args[0]])
-        else:
-            out.append(known.setdefault((op.kind, op.attr, tuple(out[arg] for arg in op.args)), len(known)))
-    return out
-
-
-def _wanted(graph: Graph, rules: list[Rule]) -> list[bool]:
-    """For every operation, whether a factor of its value may cancel somewhere: in a log, or against the same exponential."""
-    flows: list[frozenset[tuple[int, bool]]] = []
-    for position, op in enumerate(graph.ops):
-        flow: set[tuple[int, bool]] = {(position, True)} if op.kind == "exp" else set()
-        for arg, exponent in rules[position].powers:
-            flow |= {(source, sign == (exponent > 0)) for source, sign in flows[arg]}
-        for arg in () if rules[position].forgets else rules[position].equal:
-            flow |= flows[arg]
-        flows.append(frozenset(flow))
-    out = [False] * len(graph.ops)
-    for position in range(len(graph.ops) - 1, -1, -1):
-        op, rule = graph.ops[position], rules[position]
-        here = {(source, sign == (exponent > 0)) for arg, exponent in rule.powers for source, sign in flows[arg]}
-        cancels = any((source, not sign) in here for source, sign in here)
-        if op.kind == "log" or cancels or (out[position] and not rule.forgets):
-            for arg in dict.fromkeys((*(arg for arg, _ in rule.powers), *rule.equal, *(op.args if op.kind == "log" else ()))):
-                out[arg] = True
-    return out

@@ -23,9 +23,10 @@ from fractions import Fraction
 from ..graph import Attr, Builder, Graph, Op, Output
 from .confirm import independence_error
 from .degrees import Powers, combined, degrees
+from .flow import signatures
 from .masks import mask_inside, position_of_input
 from .rules import constant_of
-from .shifts import Plan, note, plan_shifts, signatures
+from .shifts import Plan, note, plan_shifts
 
 
 @dataclass(frozen=True, slots=True)

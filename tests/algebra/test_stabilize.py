@@ -169,6 +169,18 @@ def test_split_and_whole_share_a_shift() -> None:
     np.testing.assert_allclose(run(out, *data, symbols={"n": 7, "s": 3}), run(graph, *data, symbols={"n": 7, "s": 3}), rtol=1e-12)
 
 
+def test_split_and_whole_that_do_not_meet_have_their_own_shifts() -> None:
+    """Weights over n, and weights within each chunk of n."""
+    p = Program({"m": 3, "n": "n", "s": "s", "ni": "ceildiv(n, s)"}, {"x": "m n"}, chunks={"ni": ("n", "s")})
+    whole, parts = p("exp", 0), p("exp", p("split", 0, attr=("n", "s", "ni")))
+    values = p("div", whole, p.sum(whole, "n")), p.max(p.max(p("div", parts, p.sum(parts, "ni")), "ni"), "s")
+    graph = p.graph(*values)
+    out = stabilize(graph)
+    assert [op.attr for op in out.ops if op.kind == "shift"] == [(("n",),), (("ni",),)]
+    x = RNG.normal(size=(3, 8))
+    np.testing.assert_allclose(run(out, x, symbols={"n": 8, "s": 2}), run(graph, x, symbols={"n": 8, "s": 2}), rtol=1e-12)
+
+
 def test_mask_after_the_exponential_goes_inside() -> None:
     """The maximum is over what is kept: a masked 1e4 does not make the rest vanish."""
     p = Program({"m": 4, "n": 4}, {"x": "m n"})

@@ -48,18 +48,23 @@ class _Typing:
         self.operand_type = operand_type
         self.real = real_type(graph)
         self.ops: list[Op] = []
+        self.places: list[str] = []
+        self.at = ""
         self.known: dict[Op, int] = {}
         self.place: list[int] = []
 
     def run(self) -> Graph:
         for position, op in enumerate(self.graph.ops):
+            self.at = self.graph.places[position] if self.graph.places else ""
             self.place.append(self.retyped(position, op))
         outputs = tuple(replace(out, value=self.cast(self.place[out.value], out.dtype)) for out in self.graph.outputs)
-        return without_dead_code(replace(self.graph, ops=tuple(self.ops), outputs=outputs, places=()))
+        places = tuple(self.places) if self.graph.places else ()
+        return without_dead_code(replace(self.graph, ops=tuple(self.ops), outputs=outputs, places=places))
 
     def put(self, op: Op) -> int:
         if op not in self.known:
             self.ops.append(op)
+            self.places.append(self.at)
             self.known[op] = len(self.ops) - 1
         return self.known[op]
 

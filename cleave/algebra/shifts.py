@@ -310,11 +310,15 @@ class _Planner:
         return out
 
     def holds(self) -> list[frozenset[int]]:
-        """The shifts whose maximum each value holds in every element. An element that is masked does not."""
+        """The shifts whose maximum each value holds in every element. An element that is masked does not, until a sum."""
         out: list[frozenset[int]] = []
+        masked: list[bool] = []
         for position, cover in enumerate(self.covers()):
-            masked = any(self.free[arg] for arg in self.rules[position].equal)
-            out.append(frozenset(leader for leader in cover if not masked and not self.shortfall(leader, position, cover)))
+            op, rule = self.graph.ops[position], self.rules[position]
+            summed = op.kind in ("reduce", "contract")
+            masked.append(any(self.free[arg] for arg in rule.equal) or (not summed and any(masked[arg] for arg in op.args)))
+            held = [leader for leader in cover if not self.shortfall(leader, position, cover)]
+            out.append(frozenset(() if masked[position] else held))
         return out
 
     def joint_cover(self, op: Op, leader: int, covers: list[dict[int, frozenset[int]]]) -> frozenset[int]:

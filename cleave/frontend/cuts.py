@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from ..graph import BINARY, UNARY
 from .atoms import Atom, Dim
-from .sizes import Size, equal, quotient, simplified
+from .sizes import Size, equal, floor_division, largest, quotient, simplified, smallest
 from .values import Lowering, Node, Value
 from .views import MOST_PARTS, apart, with_dims
 
+_ENDLESS = 2**63 - 1
 _ELEMENTWISE = (*UNARY, *BINARY, "compare", "select", "cast", "contract")
 
 
@@ -134,3 +135,16 @@ def pieces(cx: Lowering, value: Value, dim: int, lengths: Sequence[Size]) -> tup
         out.append(sliced(cx, value, dim, start, length))
         start = simplified(start + length)
     return tuple(out)
+
+
+def slice_start(size: Size, start: Size | None) -> Size:
+    """The first position of a slice of a dimension; a symbolic start counts from the front."""
+    if isinstance(start, int) and start < 0:
+        return largest(0, simplified(size + start))
+    return 0 if start is None else smallest(start, size)
+
+
+def slice_length(size: Size, start: Size | None, end: Size | None, step: int) -> Size:
+    """How many positions a slice of a dimension has."""
+    last = size if end is None or (isinstance(end, int) and end >= _ENDLESS) else slice_start(size, end)
+    return floor_division(simplified(largest(0, simplified(last - slice_start(size, start))) + step - 1), step)

@@ -14,6 +14,7 @@ from torch.export.graph_signature import InputKind
 
 from ..errors import CleaveError
 from .bindings import Source
+from .cuts import slice_length
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, simplified
@@ -50,7 +51,8 @@ class Translation:
     """
     What translating one traced program collects.
 
-    `results` are in the order of the program's; `assumed` are sizes that must turn out equal in every call.
+    `results` are in the order of the program's; `known` are the symbols in sizes of arguments; `assumed` are sizes that must turn
+    out equal in every call.
     """
 
     traced: Traced
@@ -59,6 +61,7 @@ class Translation:
     tensors: dict[str, ReadTensor] = field(default_factory=dict[str, ReadTensor])
     constants: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
     results: list[Returned] = field(default_factory=list[Returned])
+    known: set[Any] = field(default_factory=set[Any])
     assumed: list[tuple[Size, Size]] = field(default_factory=list[tuple[Size, Size]])
     _equal: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
@@ -81,7 +84,10 @@ class Translation:
             size = from_torch(found)
         except ValueError as error:
             self.cx.fail(str(error), "compute sizes by + - * // % only")
-        return self.canonical(size)
+        size = self.canonical(size)
+        if not isinstance(size, int) and not self.known.issuperset(size.free_symbols):
+            self.cx.fail("a size depends on the values of a tensor", "use shapes that are known from those of the arguments")
+        return size
 
     def canonical(self, size: Size) -> Size:
         """The size with each symbol replaced by the one that stands for it."""
@@ -125,6 +131,12 @@ def _identify(state: Translation) -> None:
             kept = first.setdefault(dim_name(declared), size)
             if kept is not size:
                 state.declare_equal(size, kept)
+    state.known.update(
+        symbol for node in nodes.values() for size in _sizes(node) if not isinstance(size, int) for symbol in size.free_symbols
+    )
+    for node in state.traced.program.graph.nodes:
+        if operator_name(node.target) == "slice":
+            _measure_slice(state, node)
     for one, other in _paired(state.traced):
         one, other = state.canonical(one), state.canonical(other)
         if not isinstance(one, int) and not isinstance(other, int) and other.is_Symbol and not equal(one, other):
@@ -134,6 +146,24 @@ def _identify(state: Translation) -> None:
             sides = sorted((converted(side) for side in expr.args), key=lambda side: (getattr(side, "is_Atom", True), str(side)))
             if not isinstance(sides[0], int):
                 state.declare_equal(sides[0], sides[1])
+
+
+def _sizes(node: Any) -> list[Size]:
+    """The sizes of a traced tensor, none for anything else."""
+    found = node.meta.get("val")
+    return [from_torch(size) for size in found.shape] if isinstance(found, torch.Tensor) else []
+
+
+def _measure_slice(state: Translation, node: Any) -> None:
+    """Writes the length of a slice, where a version of torch gives it a symbol of its own, by the sizes that it comes from."""
+    values: dict[str, Any] = dict(zip(("dim", "start", "end", "step"), (0, None, None, 1), strict=True))
+    values.update(zip(("dim", "start", "end", "step"), node.args[1:], strict=False))
+    length = _sizes(node)[values["dim"]]
+    if isinstance(length, int) or not length.is_Symbol or length in state.known:
+        return
+    start, end = (from_torch(at.meta["val"]) if isinstance(at, torch.fx.Node) else at for at in (values["start"], values["end"]))
+    size = state.canonical(_sizes(node.args[0])[values["dim"]])
+    state.declare_equal(length, slice_length(size, start, end, values["step"]))
 
 
 def _paired(traced: Traced) -> Iterable[tuple[Size, Size]]:

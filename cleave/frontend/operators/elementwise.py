@@ -314,10 +314,8 @@ def exclusive_or(cx: Lowering, result: Result, self: Operand, other: Operand) ->
 
 
 @lowers("where")
-def where(cx: Lowering, result: Result, condition: Value, self: Operand = None, other: Operand = None) -> Value:
-    """torch.where. Raises: CleaveError with one argument, which asks for positions."""
-    if self is None:
-        cx.fail("the number of positions where a condition holds is not known", "give torch.where both values")
+def where(cx: Lowering, result: Result, condition: Value, self: Operand, other: Operand) -> Value:
+    """torch.where with three arguments."""
     return choose(cx, result.dtype, condition, self, other)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..cuts import pieces, selected, sliced
-from ..sizes import Size, equal, largest, quotient, simplified, smallest
+from ..cuts import pieces, selected, slice_start, sliced
+from ..sizes import Size, equal, quotient, simplified
 from ..values import Lowering, Value
 from ..views import (
     concatenated,
@@ -145,14 +145,9 @@ def slice_(
 ) -> Value:
     """torch.narrow and slices with a positive step."""
     at = wrapped(dim, len(self.dims))
-    size = cx.size(self.dims[at])
     if isinstance(start, Value):
         cx.fail("a start that is a tensor is not supported", "use a number")
-    first: Size = 0
-    if isinstance(start, int) and start < 0:
-        first = largest(0, simplified(size + start))
-    elif start is not None:
-        first = smallest(start, size)
+    first = slice_start(cx.size(self.dims[at]), start)
     return sliced(cx, self, at, first, result.shape[at], step)
 
 

@@ -161,7 +161,7 @@ class _Search:
         refused = 0
         most = len(self.graph.ops) + self.options.extra_ops
         for program in programs:
-            graph = emit(self.graph, explored.egraph, program.choices, explored.roots, explored.converted.operand_types)
+            graph = emit(self.graph, explored.egraph, program.choices, explored.roots, explored.converted)
             if sum(op.kind != "cast" for op in graph.ops) > most:
                 continue
             if self.verifier.problem(graph) is None:

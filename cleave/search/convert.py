@@ -25,12 +25,15 @@ HALF = Fraction(1, 2)
 class Converted:
     """
     `classes[i]` is the class of operation i. Of a class that entered a contraction as written, `operand_types` has the type in
-    which it did, `contracted` the mask of the axes it was summed over.
+    which it did, `contracted` the mask of the axes it was summed over. `places` has the source location of a class, `opaque`
+    says how many exps and logs leave the tower of fields and are unknown functions here.
     """
 
     classes: list[int]
     operand_types: dict[int, str]
     contracted: dict[int, int]
+    places: dict[int, str]
+    opaque: int
 
 
 def copies(*graphs: Graph) -> dict[str, str]:
@@ -65,7 +68,10 @@ def convert(graph: Graph, egraph: EGraph) -> Converted:
                 c = classes[arg]
                 types[c] = max(types.get(c, "f16"), graph.ops[arg].dtype, key=DTYPES.index)
                 contracted[c] = contracted.get(c, 0) | egraph.mask_of(reduced_axes(op))
-    return Converted(classes, types, contracted)
+    places: dict[int, str] = {}
+    for c, place in zip(classes, graph.places, strict=False):
+        places.setdefault(c, place)
+    return Converted(classes, types, contracted, places, converter.opaque)
 
 
 class _Converter:
@@ -73,6 +79,7 @@ class _Converter:
         self.graph = graph
         self.egraph = egraph
         self.known: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
+        self.opaque = 0
 
     def build(self, position: int, renaming: Mapping[str, str]) -> int:
         """The class of an operation whose axes are renamed."""
@@ -118,6 +125,8 @@ class _Converter:
             return made
         dtype = "f32" if op.dtype in FLOATS else op.dtype
         space = self.egraph.space
+        inside = space.exponential if op.kind == "exp" else space.logarithm if op.kind == "log" else None
+        self.opaque += inside is not None and inside(self.egraph.value(args[0])) is None
         value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args])
         if not op.args:
             return self.egraph.known(Leaf(op.kind, op.attr, op.dtype), value)

@@ -13,22 +13,24 @@ from fractions import Fraction
 from ..algebra.dtypes import assign_types, widest, widest_input_type
 from ..graph import Attr, Builder, Graph, Output
 from .attributes import whole
+from .convert import Converted
 from .edges import Edge
 from .egraph import Call, EGraph, Leaf, Product, Sum
 from .extraction import order
 
 
-def emit(graph: Graph, egraph: EGraph, choices: Mapping[int, Edge], roots: Sequence[int], operand_types: Mapping[int, str]) -> Graph:
-    """The graph of a program; `roots[i]` is the class of output i. `operand_types` is from the program as written."""
-    return _Emission(graph, egraph, choices, operand_types).run(roots)
+def emit(graph: Graph, egraph: EGraph, choices: Mapping[int, Edge], roots: Sequence[int], converted: Converted) -> Graph:
+    """The graph of a program; `roots[i]` is the class of output i. `converted` is the program as written."""
+    return _Emission(graph, egraph, choices, converted).run(roots)
 
 
 class _Emission:
-    def __init__(self, graph: Graph, egraph: EGraph, choices: Mapping[int, Edge], operand_types: Mapping[int, str]) -> None:
+    def __init__(self, graph: Graph, egraph: EGraph, choices: Mapping[int, Edge], converted: Converted) -> None:
         self.graph = graph
         self.egraph = egraph
         self.choices = choices
-        self.operand_types = operand_types
+        self.operand_types = converted.operand_types
+        self.places = converted.places
         self.builder = Builder(graph.name, graph.symbols, graph.axes, graph.inputs)
         self.place: dict[int, int] = {}
         self.class_of: dict[int, int] = {}
@@ -41,9 +43,11 @@ class _Emission:
                 if c not in self.place:
                     self.place[c] = self.make(c, self.choices[c])
                     self.class_of.setdefault(self.place[c], c)
+                    self.builder.places[self.place[c]] = self.builder.places[self.place[c]] or self.places.get(c, "")
         outputs = [Output(self.place[root], old.layout, old.dtype) for root, old in zip(roots, self.graph.outputs, strict=True)]
         untyped = Graph(
-            self.graph.name, self.graph.symbols, self.graph.axes, self.graph.inputs, tuple(self.builder.ops), tuple(outputs)
+            self.graph.name, self.graph.symbols, self.graph.axes, self.graph.inputs, tuple(self.builder.ops), tuple(outputs),
+            tuple(self.builder.places) if self.graph.places else (),
         )  # fmt: skip
         return assign_types(untyped, self.operand_type)
 

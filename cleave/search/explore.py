@@ -69,6 +69,8 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
         caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
     for name, count in sorted(rules.hits.items()):
         caps.append(f"{count} times a flat form was too long for all its {name}")
+    if converted.opaque:
+        caps.append(f"{converted.opaque} exps or logs nest too deep to be seen through")
     roots = tuple(converted.classes[output.value] for output in smaller.outputs)
     return Exploration(smaller, egraph, converted, roots, sizes, largest, tuple(caps))
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -259,3 +260,23 @@ def test_a_short_budget_still_gives_the_program() -> None:
     result = superoptimize(self_attention_block(), SearchOptions(seconds=0.0))
     assert result.alternatives[0].name == "as written"
     assert any("stopped" in cap for cap in result.caps)
+
+
+def test_exponentials_may_nest_and_say_when_too_deep() -> None:
+    """Six levels of fields carry five exps; a sixth is an unknown function, and that is reported."""
+    for depth in (3, 5, 7):
+        w = Write({"m": "m", "n": "n"}, {"x": "m n"})
+        x = w.args[0]
+        for _ in range(depth):
+            x = w("exp", x)
+        result = superoptimize(w.done(w.sum("n", x)))
+        assert any("nest too deep" in cap for cap in result.caps) == (depth > 5)
+
+
+def test_operations_keep_their_places() -> None:
+    """What an alternative shares with the program is still reported where the program has it."""
+    graph = attention()
+    graph = replace(graph, places=tuple(f"model.py:{i}:1" for i in range(len(graph.ops))))
+    best = superoptimize(graph).alternatives[1].graph
+    (exp,) = ops_of(best, "exp")
+    assert best.places[exp] == f"model.py:{ops_of(graph, 'exp')[0]}:1"

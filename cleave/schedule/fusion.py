@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from .cost import BYTES, REPLAY, START
 from .kernels import Choice, Kernels, ScheduleOptions
 from .nodes import REDUCING, EntangledError
-from .partition import Item, Source, cut_candidates, items, needs, problem_of
+from .partition import Item, Source, cut_candidates, grounded, items, needs, problem_of
 from .targets import Target
 
 FEW_REDUCTIONS = 9
@@ -59,6 +59,7 @@ class Fusion:
     forced: tuple[int, ...] = field(init=False)
     patient: bool = field(init=False)
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
+    _rough: list[Candidate] | None = None
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source, self.target, self.options)
@@ -66,7 +67,17 @@ class Fusion:
         self.patient = sum(op.kind in REDUCING for op in self.source.graph.ops) <= FEW_REDUCTIONS
 
     def best(self) -> Candidate | None:
-        """The fastest partition found, or None where some value fits no kernel."""
+        """The fastest partition found, planned in full, or None where some value fits no kernel."""
+        full = (self._in_full(candidate) for candidate in self.rough())
+        return min(full, key=lambda candidate: candidate.seconds, default=None)
+
+    def rough(self) -> list[Candidate]:
+        """The partitions worth planning in full, with coarse plans; none where some value fits no kernel."""
+        if self._rough is None:
+            self._rough = self._partitions()
+        return self._rough
+
+    def _partitions(self) -> list[Candidate]:
         self._cut_entangled()
         graph = self.source.graph
         candidates = tuple(cut for cut in cut_candidates(graph) if cut not in self.forced)
@@ -79,11 +90,8 @@ class Fusion:
             start = self.partition(tuple(sorted({*self.forced, *candidates})))
             if start is not None:
                 found.append(self._fused(start))
-        if not found:
-            return None
         # Coarse plans may misjudge the one large kernel of a small graph: it is planned in full beside what it grew into.
-        different = {candidate.cuts: candidate for candidate in found}
-        return min((self._in_full(candidate) for candidate in different.values()), key=lambda candidate: candidate.seconds)
+        return list({candidate.cuts: candidate for candidate in found}.values())
 
     def _cut_entangled(self) -> None:
         """Forces cuts at reductions that are read along an axis they remove."""
@@ -174,6 +182,7 @@ class Fusion:
 
     def partition(self, cuts: tuple[int, ...]) -> Candidate | None:
         """The kernels of a set of cuts with coarse plans, or None where one has none."""
+        cuts = grounded(self.source, cuts)
         entries = items(self.source, cuts)
         stored = _stored(entries, cuts)
         groups = self._groups(entries, stored)

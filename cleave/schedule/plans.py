@@ -19,6 +19,7 @@ from .roles import Dim, Plan, Role, power_of_two
 
 LARGEST_WHOLE_DOT = 512
 LARGEST_WHOLE = 16384
+MOST_ORDERED = 6
 DOT_TILES = (16, 32, 64, 128, 256)
 OVER_TILES = (16, 32, 64, 128)
 VECTOR_TILES = (64, 128, 256, 512, 1024)
@@ -248,20 +249,21 @@ def _layout(problem: Problem, slots: Sequence[Slot]) -> tuple[int, ...]:
         right = {name[axis] for arg in node.args[1:] for axis in arg.axes}
         over = {name[axis] for axis in node.removed}
         dots.append((left - right - over, over, right - left - over))
-    if len(tiled) > 7:
+    free = set(tiled)
+    triples = [triple for sides in dots for triple in itertools.product(*(sorted(side & free) for side in sides))]
+    if len(tiled) > MOST_ORDERED:
         return (*tiled, *scalars)
-    best: tuple[int, tuple[int, ...]] | None = None
+    best, least = tuple(tiled), len(triples) + 1
+    rank = [0] * len(slots)
     for order in itertools.permutations(tiled):
-        rank = {place: at for at, place in enumerate(order)}
-        cost = 0
-        for rows, over, columns in dots:
-            for a, k, b in itertools.product(rows, over, columns):
-                if a in rank and b in rank and k in rank and not (rank[a] < rank[k] < rank[b] or rank[b] < rank[k] < rank[a]):
-                    cost += 1
-        if best is None or cost < best[0]:
-            best = (cost, order)
-    assert best is not None
-    return (*best[1], *scalars)
+        for at, place in enumerate(order):
+            rank[place] = at
+        cost = sum(not (rank[a] < rank[k] < rank[b] or rank[b] < rank[k] < rank[a]) for a, k, b in triples)
+        if cost < least:
+            best, least = order, cost
+        if not least:
+            break
+    return (*best, *scalars)
 
 
 def _raster(problem: Problem, dims: Sequence[Dim]) -> tuple[str, ...]:

@@ -23,6 +23,9 @@ from .targets import Target
 
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
 SHORTEST_CHUNK = 64
+SURELY_FULL = 3
+MOST_FULL = 6
+FARTHEST_FULL = 1.15
 
 
 def schedule(
@@ -52,7 +55,7 @@ def considered(
 
     Raises: CleaveError where there is none.
     """
-    found: list[tuple[str, Candidate]] = []
+    rough: list[tuple[float, str, Fusion]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
     tried = list(enumerate(graphs[: chosen.alternatives]))
@@ -60,28 +63,44 @@ def considered(
     for number, graph in tried:
         counts: list[dict[str, int]] = [{}]
         if _free_counts(graph, sizes):
-            if any(candidate.seconds <= REPLAY + 2 * (target.launch + START) for _, candidate in found):
+            if any(seconds <= REPLAY + 2 * (target.launch + START) for seconds, _, _ in rough):
                 notes.append(f"alternative {number}: not split, two launches take longer")
                 continue
-            counts = _chunk_counts(graph, sizes, target, bool(found))
+            counts = _chunk_counts(graph, sizes, target, bool(rough))
             if not counts:
                 notes.append(f"alternative {number}: not split, there are enough programs without")
         for count in counts:
             said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                candidate, *others = _candidates(graph, {**sizes, **count}, dynamic - set(count), target, chosen, several)
+                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
             except CleaveError as error:
                 failure = failure or error
                 notes.append(f"{said}: {error}")
                 break
-            kernels = len(candidate.choices)
-            notes.append(f"{said}: {candidate.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
-            found.append((said, candidate))
-            found.extend((f"{said}, {len(other.choices)} kernels", other) for other in others)
-    if not found:
+            rough.append((min(candidate.seconds for candidate in fusion.rough()), said, fusion))
+    if not rough:
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
-    return found, notes
+    return _planned(rough, notes, several), notes
+
+
+def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], several: bool) -> list[tuple[str, Candidate]]:
+    """The promising ways to run the graphs, planned in full; notes say what each is estimated at."""
+    ranked = sorted(rough, key=lambda entry: entry[0])
+    near = FARTHEST_FULL * ranked[0][0]
+    promising = {said for place, (seconds, said, _) in enumerate(ranked[:MOST_FULL]) if place < SURELY_FULL or seconds <= near}
+    found: list[tuple[str, Candidate]] = []
+    for seconds, said, fusion in rough:
+        best = fusion.best() if said in promising else None
+        if best is None:
+            notes.append(f"{said}: about {seconds * 1e6:.2f} us")
+            continue
+        kernels = len(best.choices)
+        notes.append(f"{said}: {best.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
+        found.append((said, best))
+        if several:
+            found.extend((f"{said}, {len(other.choices)} kernels", other) for other in fusion.others(best))
+    return found
 
 
 def preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
@@ -122,9 +141,8 @@ def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, option
     return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
 
 
-def _candidates(
-    graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions, several: bool
-) -> list[Candidate]:
+def _fusion(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions) -> Fusion:
+    """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
     try:
         bound = Sizes(graph, sizes, dynamic)
@@ -135,13 +153,13 @@ def _candidates(
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
         fusion = Fusion(source, target, options)
-        found = fusion.best()
+        found = fusion.rough()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error
-    if found is None:
+    if not found:
         raise CleaveError(place, "no plan fits the machine", "cut the graph or choose another target", op=graph.name)
-    return [found, *(fusion.others(found) if several else ())]
+    return fusion
 
 
 def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[str]) -> Program:

@@ -9,6 +9,7 @@ Where the interpreter differs from a GPU:
 - Its own bf16 is wrong (f32 to bf16 truncates, a bf16 dot multiplies bit patterns), hence the emulation.
 - f32 dots are always exact: `input_precision="tf32"` and `"tf32x3"` mean ieee.
 - Sums and dots add in numpy's order; exp, log and the like are numpy's, correct to half a unit or so in the last place.
+- A maximum or minimum over a dimension keeps NaN; a GPU skips it.
 - Programs run one after another: races, and the overwriting of a buffer that is still read, cannot show.
 - Reading out of bounds reads what is there or crashes the worker; lanes that a mask switches off read 0 where no other value
   is given.
@@ -20,9 +21,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -32,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleave.errors import CleaveError
+from cleave.runtime.connection import started
 from cleave.runtime.plan import Plan
 
 
@@ -45,6 +45,7 @@ class Interpreter:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
+        self._owner = os.getpid()
         self._lock = threading.Lock()
 
     def run(
@@ -78,9 +79,10 @@ class Interpreter:
                 connection.send(request)
                 reply = connection.recv()
             except (EOFError, OSError) as error:
-                code = self._process.wait(10) if self._process is not None else None
-                self._stop()
-                raise InterpreterError(f"the interpreter's process ended with code {code}") from error
+                raise InterpreterError(f"the interpreter's process ended with code {self._stop()}") from error
+            except BaseException:
+                self._stop(at_once=True)
+                raise
         if reply[0]:
             return reply[1]
         if isinstance(reply[1], CleaveError):
@@ -88,27 +90,31 @@ class Interpreter:
         raise InterpreterError(f"{reply[1]}\n{reply[2]}")
 
     def _started(self) -> Connection[Any, Any]:
+        """The connection to a worker that is alive; after a fork, to another than the parent's."""
+        if self._owner != os.getpid():
+            self._connection, self._process, self._owner = None, None, os.getpid()
         if self._connection is None or self._process is None or self._process.poll() is not None:
             self._stop()
-            ours, theirs = socket.socketpair()
-            with theirs:
-                environment = os.environ | {"TRITON_INTERPRET": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
-                command = [sys.executable, "-m", "cleave.runtime.worker", str(theirs.fileno())]
-                self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=environment, stdin=subprocess.DEVNULL)
+            self._process, ours = started("cleave.runtime.worker", {"TRITON_INTERPRET": "1", "TRITON_DEFAULT_FP_FUSION": "1"})
             self._connection = Connection(ours.detach())
         return self._connection
 
-    def _stop(self) -> None:
+    def _stop(self, at_once: bool = False) -> int | None:
+        """Ends the worker, which ends by itself when its connection does unless it is busy; its exit code."""
+        if self._owner != os.getpid():
+            return None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        code = None
         if self._process is not None:
             try:
-                self._process.wait(5)
+                code = self._process.wait(0 if at_once else 5)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait()
+                code = self._process.wait()
             self._process = None
+        return code
 
 
 INTERPRETER = Interpreter()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -54,3 +58,39 @@ def test_an_empty_axis_launches_nothing() -> None:
     assert result.shape == (0, 5)
     (result,) = execute(CASES["matmul"].program(), [np.ones((2, 0)), np.ones((0, 5))])
     np.testing.assert_array_equal(result, np.zeros((2, 5)))
+
+
+def test_an_interrupted_call_leaves_no_answer_behind(interpreter: Interpreter) -> None:
+    """The answer to a call that was given up must not be taken for the next one's."""
+    interpreter.launch(HEADER + "def launch():\n    return torch.zeros(1)\n", [])
+    slow = HEADER + "import time\ndef launch():\n    time.sleep(60)\n    return torch.zeros(1)\n"
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        interpreter.launch(slow, [])
+    (one,) = interpreter.launch(HEADER + "def launch():\n    return torch.ones(1)\n", [])
+    np.testing.assert_array_equal(one, [1])
+    interpreter.close()
+
+
+def test_a_forked_process_has_a_worker_of_its_own(interpreter: Interpreter) -> None:
+    """Two processes on one connection would read each other's answers."""
+    source = HEADER + "def launch():\n    return torch.tensor(os.getpid())\n"
+    (ours,) = interpreter.launch(source, [])
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            (theirs,) = interpreter.launch(source, [])
+            os.write(write, str(int(theirs)).encode())
+            interpreter.close()
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        theirs = pipe.read()
+    os.waitpid(child, 0)
+    assert theirs and int(theirs) != int(ours)
+    (again,) = interpreter.launch(source, [])
+    assert again == ours
+    interpreter.close()

@@ -11,7 +11,9 @@ from cleave.bridge.sched import module_of
 from cleave.dialects import sched
 from cleave.extents import extent
 from cleave.reference.sched import run_program
-from cleave.runtime.execute import execute
+from cleave.runtime.compile import compile_module
+from cleave.runtime.execute import executable, execute
+from cleave.runtime.interpreter import INTERPRETER
 from cleave.schedule.program import Buffer, Carried, For, Kernel, Launch, Program, TileType, Var
 from tests.tile_programs import Body, scalar
 
@@ -155,6 +157,11 @@ def test_a_batch_of_products_and_booleans_in_memory() -> None:
     expected = np.where(inputs[2], inputs[0] @ inputs[1], 0)
     np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(positive, expected > 0)
+    arrays = [inputs[0].astype(np.float16), inputs[1].astype(np.float16), inputs[2]]
+    for one, other in zip(INTERPRETER.launch(executable(made).file.text, arrays), (result, positive), strict=True):
+        np.testing.assert_array_equal(one, other)
+    (compiled,) = compile_module(executable(made).module, "sm_90")
+    assert compiled.spills == 0
 
 
 def test_a_loop_index_is_a_value() -> None:

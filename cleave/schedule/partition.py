@@ -66,6 +66,15 @@ def items(source: Source, cuts: Sequence[int]) -> list[Item]:
     return out
 
 
+def grounded(source: Source, cuts: Sequence[int]) -> tuple[int, ...]:
+    """
+    The cuts with the shifts that stored values are relative to: a reader must align with the shift a value was made with, and not
+    with one that it finds itself in a loop.
+    """
+    shifts = {shift for cut in cuts for shift, degree in source.degrees[cut].items() if degree}
+    return tuple(sorted({*cuts, *shifts}))
+
+
 def _holds(graph: Graph, op: int, buffer: Buffer) -> bool:
     return graph.ops[op].dtype == buffer.dtype and set(graph.ops[op].axes) == set(buffer.axes)
 

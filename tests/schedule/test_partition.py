@@ -1,0 +1,61 @@
+"""Cuts between kernels keep the value, wherever they are made."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from cleave.algebra import degrees
+from cleave.graph import Graph
+from cleave.schedule import ScheduleOptions
+from cleave.schedule.chunks import Aligned
+from cleave.schedule.fusion import Fusion
+from cleave.schedule.partition import cut_candidates, grounded, source_of
+from cleave.schedule.program import Program
+from cleave.schedule.scheduler import assemble
+from cleave.schedule.sizes import Sizes
+
+from .programs import H200, Input, Sketch, agrees, attention
+
+
+def early_division(mask: bool) -> Graph:
+    """Attention as written: every probability is divided before the second contraction."""
+    inputs = [Input("q", ("m", "d"), "f32", "m d"), Input("k", ("n", "d"), "f32", "n d"), Input("v", ("n", "e"), "f32", "n e")]
+    s = Sketch("attend", "m=40 n=600 d=16 e=16", inputs)
+    x = s.op("mul", s.contract(0, 1, over="d"), 0.25)
+    if mask:
+        x = s.op("select", s.op("compare", s.op("iota", attr=("n",)), s.op("iota", attr=("m",)), attr=("lt",)), x, -float("inf"))
+    p = s.op("exp", s.op("sub", x, s.shift(x, "n")))
+    w = s.op("div", p, s.reduce("sum", p, "n"), attr=("guarded",))
+    s.output(s.contract(w, 2, over="n"), "m e", "f32")
+    return s.graph()
+
+
+def cut(graph: Graph, cuts: tuple[int, ...]) -> Program | None:
+    """The program with values stored at `cuts`."""
+    source = source_of(Aligned(graph, degrees(graph), (), frozenset()), Sizes(graph, {}, frozenset()))
+    found = Fusion(source, H200, ScheduleOptions(plans=40)).partition(cuts)
+    return None if found is None else assemble(found, found.choices, ())
+
+
+@pytest.mark.parametrize(
+    "graph", [early_division(False), early_division(True), attention(m="40", n="600", d="16", e="16", dtype="f32", lse=True)]
+)
+def test_any_one_or_two_cuts_keep_the_value(graph: Graph) -> None:
+    """Keys take several loop steps, so a running maximum and the final one differ; a stored sum is relative to the final one."""
+    candidates = cut_candidates(graph)
+    programs = [cut(graph, cuts) for count in (1, 2) for cuts in combinations(candidates, count)]
+    assert sum(program is not None and len(program.kernels) > 1 for program in programs) >= 3
+    for program in programs:
+        if program is not None:
+            agrees(graph, program)
+
+
+def test_a_stored_sum_takes_its_shift_along() -> None:
+    graph = early_division(False)
+    source = source_of(Aligned(graph, degrees(graph), (), frozenset()), Sizes(graph, {}, frozenset()))
+    total = next(place for place, op in enumerate(graph.ops) if op.kind == "reduce")
+    shift = next(place for place, op in enumerate(graph.ops) if op.kind == "shift")
+    assert grounded(source, (total,)) == tuple(sorted((total, shift)))
+    assert grounded(source, (shift,)) == (shift,)

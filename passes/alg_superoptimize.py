@@ -34,6 +34,7 @@ from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
 from cleave.remarks import remark
 from cleave.search import SearchOptions, superoptimize
+from cleave.search.enumerate import enumerate_values
 from cleave.search.explore import Exploration, explore
 from cleave.search.picture import as_dot, as_json
 
@@ -71,6 +72,12 @@ class AlgSuperoptimizePass(ModulePass):
     gate: bool = True
     """Drop programs that are less accurate in floats than the program as written (`cleave.algebra.gate`)."""
 
+    mode: str = "rules"
+    """`rules`, or `enumerate`: also try every operation on small programs, and report the values that the rules do not know."""
+
+    enumerate_ops: int = 8
+    """With mode=enumerate, most operations of a program that is tried."""
+
     emit_egraph: str = ""
     """File that gets the classes of the search with all their forms: JSON, or dot for Graphviz if it is named `.dot`."""
 
@@ -80,17 +87,40 @@ class AlgSuperoptimizePass(ModulePass):
             _write_egraph(op, options, Path(self.emit_egraph))
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             if not isinstance(graph.body.block.last_op, AlternativesOp):
+                if self.mode == "enumerate":
+                    _enumerate(graph, options, self.enumerate_ops)
                 _superoptimize(graph, options, self.gate)
 
     def _options(self, op: ModuleOp) -> SearchOptions:
-        for name, least in (("alternatives", 0), ("extra_ops", 0), ("cost_factor", 1), ("classes", 1), ("seconds", 0)):
+        for name, least in (
+            ("alternatives", 0),
+            ("extra_ops", 0),
+            ("cost_factor", 1),
+            ("classes", 1),
+            ("seconds", 0),
+            ("enumerate_ops", 1),
+        ):
             value = getattr(self, name)
             if value < least:
                 raise CleaveError(op, f"{self.name}: option {name} is {value:g}", f"give at least {least}")
+        if self.mode not in ("rules", "enumerate"):
+            raise CleaveError(op, f"{self.name}: option mode is '{self.mode}'", "give rules or enumerate")
         return SearchOptions(
             alternatives=self.alternatives, extra_ops=self.extra_ops, cost_factor=self.cost_factor, classes=self.classes,
             seconds=self.seconds, seed=self.seed, split=self.split, hoist=self.hoist,
         )  # fmt: skip
+
+
+def _enumerate(op: GraphOp, options: SearchOptions, most: int) -> None:
+    """Reports in remarks what enumeration finds beyond the rules."""
+    found = enumerate_values(graph_of(op), most, options)
+    place = place_of(op) or op.sym_name.data
+    for detour in found.detours:
+        remark(f"{place}: remark: alg.graph: not found by rules: {' and '.join(detour.missing)}; {detour.reason}")
+    for cap in found.caps:
+        remark(f"{place}: remark: alg.graph: enumeration: {cap}")
+    summary = f"{found.tried} operations were tried, {found.ways} ways of at most {most} operations found, {len(found.detours)} of them new"
+    remark(f"{place}: remark: alg.graph: enumeration: {summary}")
 
 
 def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:

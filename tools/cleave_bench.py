@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--mutants", nargs="?", const=0, type=int, metavar="N", help="instead, judge N mutants of every program (by default 130)"
     )
+    search.add_argument("--enumerate", action="store_true", help="instead, enumerate small programs and print what the rules miss")
     search.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
     return out
 
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "search":
         from cleave.bench.search_report import report
 
-        return report(options.only, options.mutants, options.json)
+        return report(options.only, options.mutants, options.json, options.enumerate)
     import torch
     from rich.console import Console
     from rich.table import Table

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from ..graph import Graph
+from ..search.enumerate import UNKNOWN, enumerate_values
+from . import search_programs as programs
 from .judging import PER_PROGRAM, judged
 from .search_rows import MOST_GROWTH, MOST_MEGABYTES, ROWS, Found, growth, measure
 
@@ -71,6 +75,34 @@ def judgements(per_program: int = PER_PROGRAM) -> tuple[dict[str, object], bool]
     return {"mutants": totals, "wrong": wrong}, not wrong
 
 
+def enumerated() -> tuple[dict[str, object], bool]:
+    """Prints what enumeration finds beyond the rules on small programs; all is well if no value is missed without a reason."""
+    out: dict[str, object] = {}
+    good = True
+    for name, build in ENUMERATED.items():
+        started = time.process_time()
+        found = enumerate_values(build())
+        unknown = [detour for detour in found.detours if detour.reason == UNKNOWN]
+        print(
+            f"{name}: {found.tried} operations tried, {found.ways} ways found, {len(found.detours)} of them not by rules, "
+            f"{len(unknown)} without a reason ({time.process_time() - started:.1f} s)"
+        )
+        for detour in found.detours:
+            print(f"  {detour.operations} operations, {detour.work:.2f} times the work: {' and '.join(detour.missing)}: {detour.reason}")
+        for cap in found.caps:
+            print(f"  {cap}")
+        out[name] = {"tried": found.tried, "ways": found.ways, "missed": len(found.detours), "unknown": len(unknown)}
+        good = good and not unknown
+    return {"enumeration": out}, good
+
+
+ENUMERATED: dict[str, Callable[[], Graph]] = {
+    "linear attention": programs.linear_attention,
+    "LoRA, merged": lambda: programs.low_rank(True),
+    "LoRA, paths": lambda: programs.low_rank(False),
+    "RMSNorm, linear": programs.root_norm_linear,
+    "attention": lambda: programs.attention(False, False, False),
+}
 KINDS = ("refused", "accepted", "false accept", "false reject", "undefined")
 
 
@@ -82,12 +114,15 @@ def _kind(accepted: bool, equal: bool | None) -> str:
     return "false accept" if accepted else "false reject"
 
 
-def report(only: str, mutants: int | None, json_file: Path | None) -> int:
+def report(only: str, mutants: int | None, json_file: Path | None, enumerate_programs: bool = False) -> int:
     """Prints what was asked for and writes it as JSON; exit code 0 when all is as it should be, 1 when not, 2 for usage."""
     if not any(only in row.name for row in ROWS):
         print(f"cleave-bench: error: no program's name contains '{only}'", file=sys.stderr)
         return 2
-    out, good = rows(only, grown=not only) if mutants is None else judgements(mutants or PER_PROGRAM)
+    if enumerate_programs:
+        out, good = enumerated()
+    else:
+        out, good = rows(only, grown=not only) if mutants is None else judgements(mutants or PER_PROGRAM)
     if json_file is not None:
         json_file.write_text(json.dumps(out, indent=1) + "\n")
     return 0 if good else 1

@@ -1,0 +1,403 @@
+"""
+Programs by enumeration, as a check on the rules.
+
+The law: from the values that a program computes as written, every operation is tried on every operand, blindly, `DEPTH`
+operations deep; where the next gives a value that is known already, this is another way to compute that value, and the values
+between join the known ones (`ROUNDS`, `SLACK`). No rule takes part. What the rules should have found, and have not, are
+the values of such *detours* that their e-graph lacks, provided that the program along the detour passes the verifier and has no
+more operations than allowed.
+
+A value is tried only if the results are *reducible* to it (pruning):
+
+- it is homogeneous. Scaling the arguments such that the program stays meaningful (terms of a sum alike, arguments of functions
+  fixed) scales it by a power of each factor; a sum of unlike terms could only be taken apart again.
+- its powers lie between those of the known values: one that is of higher degree in some argument than anything the program
+  computes could only be divided again.
+- it may be stored, and is summed over axes that the program sums over.
+
+Detours that undo what they have done (a product divided by a factor, a sum less a term) are of no interest: the program divides
+by what it divides by as written, and subtracts only if it does as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+from ..graph import Attr, Builder, Graph, Op, Output
+from .api import SearchOptions, work
+from .cost import hinted_sizes
+from .dimensions import Dimension, dimensions
+from .egraph import EGraph
+from .explore import Exploration, explore
+from .meaning import FLOATS, evaluate, operation, truncates
+from .verify import Verifier
+
+UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "erf")
+ROUNDS = 2
+SLACK = 1
+"""The values of detours join the known ones if the program has at most so many operations more than as written, in so many rounds."""
+DEPTH = 2
+"""New values on a path of a detour."""
+MOST_PAIRS = 60_000
+"""Pairs of operands at one depth; beyond, one of the two must be a known value, which is said."""
+
+Key: TypeAlias = int
+"""A value: its class in an e-graph of its own."""
+
+
+class Recipe(NamedTuple):
+    """One operation over values."""
+
+    kind: str
+    attr: tuple[Attr, ...]
+    args: tuple[Key, ...]
+    dtype: str = "f32"
+
+
+FREE = ("input", "constant", "size", "iota", "cast")
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """
+    A way to compute a value of the program that the rules do not know.
+
+    `program` takes it, verified; `operations` counts what it takes beyond arguments and constants, `work` is its cost over
+    that of the program as written. `missing` describes the values that the e-graph of the rules lacks, `reason` says why they do.
+    """
+
+    program: Graph
+    operations: int
+    work: float
+    missing: tuple[str, ...]
+    reason: str
+
+
+COEFFICIENT = "a constant or a size is applied elsewhere; rules keep it in the flat product that has it"
+UNKNOWN = "no rule gives these values"
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """What was tried: values by depth, known values at the end, the ways between them, and what the rules lack."""
+
+    tried: int
+    known: int
+    ways: int
+    detours: tuple[Detour, ...]
+    caps: tuple[str, ...]
+
+
+def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOptions | None = None) -> Enumeration:
+    """The detours of at most so many operations that the rules miss."""
+    options = options or SearchOptions()
+    explored = explore(graph, options)
+    if explored is None:
+        return Enumeration(0, 0, 0, (), ("every draw divides by zero",))
+    return _Enumeration(graph, explored, most_operations, options.seed).run()
+
+
+class _Enumeration:
+    def __init__(self, graph: Graph, explored: Exploration, most_operations: int, seed: int) -> None:
+        self.written = graph
+        self.explored = explored
+        self.graph = explored.graph
+        self.space = explored.egraph.space
+        self.most = most_operations
+        self.verifier = Verifier(graph, seed)
+        self.e = EGraph(self.space)
+        self.dimension: dict[Key, Dimension] = {}
+        self.recipe: dict[Key, Recipe] = {}
+        self.known: dict[Key, None] = {}
+        """The values that may be operands."""
+        self.positive: set[Key] = set()
+        self.divisors: set[Key] = set()
+        self.detours: dict[tuple[Key, ...], Detour] = {}
+        self.ways = self.tried = self.factors = 0
+        self.joining: dict[Key, None] = {}
+        self.count = sum(op.kind not in FREE for op in self.graph.ops)
+        self._made: dict[Recipe, Key | None] = {}
+        self.caps: list[str] = []
+        self.place = self.as_written()
+        columns = [[self.dimension[key][i] for key in self.place] for i in range(self.factors)]
+        self.low = tuple(min(column) for column in columns)
+        self.high = tuple(max(column) for column in columns)
+        self.of_rules = {self.e.intern(entry.value) for entry in explored.egraph.classes}
+        kinds = {op.kind for op in self.graph.ops}
+        self.subtracts = not kinds.isdisjoint(("sub", "neg"))
+        self.unary = tuple(kind for kind in UNARY if kind in kinds)
+        sums = [op.attr[-1] for op in self.graph.ops if op.kind in ("reduce", "contract")]
+        self.summed = self.graph.ordered({str(axis) for axes in sums if isinstance(axes, tuple) for axis in axes})
+
+    def as_written(self) -> list[Key]:
+        """The values of the program, casts between floats left out."""
+        found, self.factors = dimensions(self.graph)
+        values = evaluate(self.graph, self.space)
+        place: list[Key] = []
+        for op, dimension, value in zip(self.graph.ops, found, values, strict=True):
+            if op.kind == "cast" and not truncates(self.graph, op):
+                place.append(place[op.args[0]])
+                continue
+            key = self.e.intern(value)
+            place.append(key)
+            self.dimension.setdefault(key, dimension)
+            self.recipe.setdefault(key, Recipe(op.kind, op.attr, tuple(place[arg] for arg in op.args), op.dtype))
+            if op.dtype in FLOATS or op.kind == "size":
+                self.known[key] = None
+            if op.kind == "div":
+                self.divisors.add(place[op.args[1]])
+            self.note_positive(key)
+        return place
+
+    def note_positive(self, key: Key) -> None:
+        """Records that a value is positive by its form, so that it may be divided by."""
+        kind, attr, args, _ = self.recipe[key]
+        given = bool(args) and all(arg in self.positive for arg in args)
+        constant = kind == "constant" and isinstance(attr[0], float) and attr[0] > 0
+        if (
+            kind in ("exp", "size", "sigmoid")
+            or constant
+            or (given and kind in ("add", "mul", "div", "contract", "reduce", "sqrt", "rsqrt"))
+        ):
+            self.positive.add(key)
+
+    def run(self) -> Enumeration:
+        for _ in range(ROUNDS):
+            self.joining = {}
+            for last, key in list(self.landings()):
+                self.follow(last, key)
+            if not self.joining:
+                break
+            self.known |= self.joining
+        else:
+            self.cap(f"{len(self.joining)} values that joined in round {ROUNDS} were not operands any more")
+        return Enumeration(self.tried, len(self.known), self.ways, tuple(self.detours.values()), tuple(self.caps))
+
+    # Ways between known values.
+
+    def follow(self, last: Recipe, key: Key) -> None:
+        """Takes the values on the way to a known one among the known ones; records those that the rules lack."""
+        new = self.new_values(last)
+        if not new or undone(last, [self.recipe[value] for value in new]):
+            return
+        program = self.program(last, key)
+        count = 0 if program is None else sum(op.kind not in FREE for op in program.ops)
+        if program is None or count > self.most:
+            return
+        self.ways += 1
+        missing = tuple(value for value in new if value not in self.of_rules)
+        if count <= self.count + SLACK:
+            self.joining |= dict.fromkeys(new)
+        if missing and missing not in self.detours and self.verifier.problem(program) is None:
+            ratio = work(program, hinted_sizes(program)) / work(self.written, hinted_sizes(self.written))
+            reason = COEFFICIENT if any(self.scales(value) for value in missing) else UNKNOWN
+            self.detours[missing] = Detour(program, count, ratio, tuple(self.text(value) for value in missing), reason)
+
+    def scales(self, value: Key) -> bool:
+        """Whether a value is a coefficient, or another one scaled by one, or made of such by products and sums over axes."""
+        kind, _, args, _ = self.recipe[value]
+        return self.coefficient(value) or (kind in ("mul", "div", "contract", "reduce") and any(self.scales(arg) for arg in args))
+
+    def coefficient(self, value: Key) -> bool:
+        """Whether a value is made of constants and sizes alone."""
+        kind, _, args, _ = self.recipe[value]
+        return kind in ("constant", "size") if not args else all(self.coefficient(arg) for arg in args)
+
+    def new_values(self, last: Recipe) -> tuple[Key, ...]:
+        """The values that an operation needs and that are not known, operands first."""
+        found: dict[Key, None] = {}
+
+        def visit(key: Key) -> None:
+            if key not in self.known and key not in found and key not in self.place:
+                for arg in self.recipe[key].args:
+                    visit(arg)
+                found[key] = None
+
+        for arg in last.args:
+            visit(arg)
+        return tuple(found)
+
+    def program(self, last: Recipe, key: Key) -> Graph | None:
+        """The program with a value made by that operation; None where it would need itself."""
+        recipes = self.recipe | {key: last}
+        builder = Builder(self.graph.name, self.graph.symbols, self.graph.axes, self.graph.inputs)
+        place: dict[Key, int] = {}
+        active: set[Key] = set()
+
+        def make(key: Key) -> int | None:
+            if key in place:
+                return place[key]
+            if key in active:
+                return None
+            active.add(key)
+            kind, attr, args, dtype = recipes[key]
+            made = [make(arg) for arg in args]
+            operands = [position for position in made if position is not None]
+            if len(operands) < len(made):
+                return None
+            place[key] = int(str(attr[0])) if kind == "input" else builder.add(kind, *operands, attr=attr, dtype=dtype)
+            active.discard(key)
+            return place[key]
+
+        outputs: list[Output] = []
+        for output in self.graph.outputs:
+            made = make(self.place[output.value])
+            if made is None:
+                return None
+            outputs.append(replace(output, value=made))
+        return builder.finish(outputs)
+
+    def text(self, key: Key, depth: int = 6) -> str:
+        """A value as a nested expression."""
+        kind, attr, args, _ = self.recipe[key]
+        if kind == "input":
+            return self.graph.inputs[int(str(attr[0]))].name
+        if kind == "constant":
+            return f"{attr[0]}"
+        if depth == 0:
+            return "..."
+        inner = ", ".join(self.text(arg, depth - 1) for arg in args)
+        axes = " ".join(str(name) for part in attr if isinstance(part, tuple) for name in part)
+        return f"{kind}({inner}{f' over {axes}' if axes else ''})"
+
+    # Trying operations.
+
+    def landings(self) -> Iterator[tuple[Recipe, Key]]:
+        """Every operation on new values that gives a known one."""
+        known = list(self.known)
+        pool: dict[Key, None] = dict.fromkeys(known)
+        frontier = known
+        for _ in range(DEPTH):
+            others = list(pool)
+            if len(frontier) * len(others) > MOST_PAIRS:
+                self.cap(f"of {len(frontier)} values those with one of {len(known)} known ones were tried, not all pairs")
+                others = known
+            fresh: dict[Key, None] = {}
+            for recipe, key in self.results(frontier, others):
+                if key in self.known:
+                    yield recipe, key
+                elif key not in pool:
+                    fresh[key] = None
+            pool |= fresh
+            frontier = list(fresh)
+        last_layer = set(frontier)
+        goals = {(self.e.mask(key), self.dimension[key]) for key in known}
+        index: dict[Dimension, list[Key]] = {}
+        for key in [key for key in pool if key not in last_layer]:
+            index.setdefault(self.dimension[key], []).append(key)
+        for key in frontier:
+            for recipe, value in self.results([key], self.partners(key, goals, index), goals):
+                if value in self.known:
+                    yield recipe, value
+
+    def cap(self, text: str) -> None:
+        """Notes what was left out, once."""
+        if text not in self.caps:
+            self.caps.append(text)
+
+    def partners(self, key: Key, goals: Collection[tuple[int, Dimension]], index: dict[Dimension, list[Key]]) -> list[Key]:
+        """The values that may give a goal together with one, by their dimensions."""
+        mine = self.dimension[key]
+        wanted: dict[Dimension, None] = {mine: None}
+        for _, goal in goals:
+            wanted[tuple(x - y for x, y in zip(goal, mine, strict=True))] = None
+            wanted[tuple(x - y for x, y in zip(mine, goal, strict=True))] = None
+            wanted[tuple(x + y for x, y in zip(goal, mine, strict=True))] = None
+        return [other for dimension in wanted for other in index.get(dimension, [])]
+
+    def results(
+        self, left: Sequence[Key], right: Sequence[Key], goals: Collection[tuple[int, Dimension]] | None = None
+    ) -> Iterator[tuple[Recipe, Key]]:
+        """Every operation on a left operand, alone or with a right one, and its value; with `goals` only what may be one."""
+        for a in left:
+            for recipe, mask, dimension in self.alone(a):
+                if self.reducible(mask, dimension) and (goals is None or (mask, dimension) in goals):
+                    yield from self.made(recipe, dimension)
+            for b in right:
+                for recipe, mask, dimension in self.pairs(a, b):
+                    if self.reducible(mask, dimension) and (goals is None or (mask, dimension) in goals):
+                        yield from self.made(recipe, dimension)
+
+    def alone(self, a: Key) -> Iterator[tuple[Recipe, int, Dimension]]:
+        """Operations of one operand, with the axes and dimension of the result."""
+        mask, dimension = self.e.mask(a), self.dimension[a]
+        for axes in self.subsets(mask):
+            yield Recipe("reduce", ("sum", axes), (a,)), mask & ~self.e.mask_of(axes), dimension
+        for kind in self.unary:
+            if kind in ("sqrt", "rsqrt"):
+                if a in self.positive:
+                    power = Fraction(1, 2) if kind == "sqrt" else Fraction(-1, 2)
+                    yield Recipe(kind, (), (a,)), mask, tuple(exponent * power for exponent in dimension)
+            elif not any(dimension) and (kind != "log" or a in self.positive):
+                yield Recipe(kind, (), (a,)), mask, dimension
+
+    def pairs(self, a: Key, b: Key) -> Iterator[tuple[Recipe, int, Dimension]]:
+        """Operations of two operands."""
+        mask = self.e.mask(a) | self.e.mask(b)
+        first, second = self.dimension[a], self.dimension[b]
+        product = tuple(x + y for x, y in zip(first, second, strict=True))
+        a, b = min(a, b), max(a, b)
+        yield Recipe("mul", (), (a, b)), mask, product
+        if a != b:
+            for axes in self.subsets(mask):
+                yield Recipe("contract", (axes,), (a, b)), mask & ~self.e.mask_of(axes), product
+            if first == second:
+                yield Recipe("add", (), (a, b)), mask, first
+                if self.subtracts:
+                    yield Recipe("sub", (), (a, b)), mask, first
+                    yield Recipe("sub", (), (b, a)), mask, first
+            for above, below in ((a, b), (b, a)):
+                if below in self.divisors:
+                    gap = tuple(x - y for x, y in zip(self.dimension[above], self.dimension[below], strict=True))
+                    yield Recipe("div", (), (above, below)), mask, gap
+
+    def subsets(self, mask: int) -> Iterator[tuple[str, ...]]:
+        """Non-empty sets of the axes of a mask that the program sums over somewhere."""
+        names = [name for name in self.e.names(mask) if name in self.summed]
+        for size in range(1, len(names) + 1):
+            yield from combinations(names, size)
+
+    def reducible(self, mask: int, dimension: Dimension) -> bool:
+        """Whether the results may be made from such a value."""
+        if not self.explored.storable(mask):
+            return False
+        return all(low <= power <= high for low, power, high in zip(self.low, dimension, self.high, strict=True))
+
+    def made(self, recipe: Recipe, dimension: Dimension) -> Iterator[tuple[Recipe, Key]]:
+        """The operation with its value, if it has one."""
+        if recipe in self._made:
+            key = self._made[recipe]
+        else:
+            self.tried += 1
+            key = self._made[recipe] = self.evaluated(recipe, dimension)
+        if key is not None:
+            yield recipe, key
+
+    def evaluated(self, recipe: Recipe, dimension: Dimension) -> Key | None:
+        """The value of an operation that was not tried before."""
+        args = [self.e.value(arg) for arg in recipe.args]
+        if len(args) > 1 and any(arg.infinite is not None for arg in args):
+            return None
+        value = operation(self.graph, self.space, Op(recipe.kind, (), (), recipe.dtype, recipe.attr), args)
+        if bool(self.space.spoiled.any()):
+            self.space.spoiled[:] = False
+            return None
+        key = self.e.intern(value)
+        if key not in self.recipe:
+            self.recipe[key], self.dimension[key] = recipe, dimension
+            self.note_positive(key)
+        return key
+
+
+def undone(last: Recipe, before: Sequence[Recipe]) -> bool:
+    """Whether an operation takes back an operand that an earlier one has put in."""
+    opposite = {"mul": "div", "div": "mul", "add": "sub", "sub": "add", "contract": "div"}
+    for recipe in before:
+        meets = bool(set(last.args) & set(recipe.args))
+        if meets and (opposite.get(recipe.kind) == last.kind or (last.kind == recipe.kind and last.kind in ("sub", "div"))):
+            return True
+    return False

@@ -1,0 +1,80 @@
+"""Enumeration as a check on the rules, and the dimensions that prune it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from cleave.bench.search_programs import attention, linear_attention, low_rank, root_norm_linear
+from cleave.bench.writing import Write
+from cleave.graph import Graph
+from cleave.search import SearchOptions
+from cleave.search.dimensions import dimensions
+from cleave.search.enumerate import COEFFICIENT, Enumeration, enumerate_values
+from cleave.search.equivalence import equivalence
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [linear_attention(), low_rank(True), low_rank(False)],
+    ids=["linear attention", "low rank, merged", "low rank, paths"],
+)
+def test_rules_miss_nothing_but_other_places_of_coefficients(graph: Graph) -> None:
+    found = enumerate_values(graph, 8)
+    assert found.ways > 0
+    assert {detour.reason for detour in found.detours} <= {COEFFICIENT}
+
+
+def test_every_detour_is_a_program_for_the_same_value() -> None:
+    """Of no more operations than allowed; float64 agrees with the verifier."""
+    found = enumerate_values(low_rank(False), 6)
+    assert found.detours
+    for detour in found.detours:
+        assert detour.operations <= 6
+        assert equivalence(low_rank(False), detour.program).equivalent is True
+    assert len(enumerate_values(low_rank(False), 5).detours) <= len(found.detours)
+
+
+def without_rules(graph: Graph) -> Enumeration:
+    """What is found beyond an e-graph that was not closed."""
+    return enumerate_values(graph, 8, SearchOptions(applications=0))
+
+
+def test_without_rules_enumeration_finds_the_forms_by_itself() -> None:
+    """q (k^T v), and x w + 2 (x a) b from x (w + 2 a b): what the rules would have found is missed and reported."""
+    (detour,) = without_rules(linear_attention()).detours
+    assert detour.missing == ("contract(k, v over n)",)
+    assert detour.work < 0.5
+    assert detour.reason != COEFFICIENT
+    missing = {value for detour in without_rules(low_rank(True)).detours for value in detour.missing}
+    assert {"contract(x, a over k)", "contract(x, w over k)"} <= missing
+
+
+def test_dimensions_are_powers_of_free_factors() -> None:
+    """Logits have none, an epsilon that of the square it is added to, the root of both its inverse root."""
+    found, factors = dimensions(attention(False, False, False))
+    assert factors == 3
+    graph = attention(False, False, False)
+    logits = next(position for position, op in enumerate(graph.ops) if op.kind == "exp")
+    assert not any(found[logits]) and not any(found[graph.ops[logits].args[0]])
+    assert found[graph.outputs[0].value] == found[2] != found[0]
+    norm = root_norm_linear()
+    found, factors = dimensions(norm)
+    assert factors == 3
+    kinds = {op.kind: position for position, op in enumerate(norm.ops)}
+    square, root = found[norm.ops[kinds["reduce"]].args[0]], found[kinds["rsqrt"]]
+    assert found[kinds["constant"]] == square
+    assert square == tuple(2 * power for power in found[0])
+    assert root == tuple(-power for power in found[0])
+    assert found[kinds["size"]] == (Fraction(0),) * 3
+
+
+def test_an_argument_of_a_function_has_no_dimension() -> None:
+    w = Write({"m": "m"}, {"x": "m", "y": "m"})
+    x, y = w.args
+    found, factors = dimensions(w.done(w("tanh", w("div", x, y))))
+    assert factors == 1
+    assert found[0] == found[1] != found[2]
+    found, factors = dimensions(w.done(w("tanh", w("add", x, y))))
+    assert factors == 0

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .cost import Cost, estimate, measure
+from .cost import START, Cost, estimate, measure
 from .loops import KernelEmitter
+from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
 from .plans import launches, plans
 from .problem import Problem
-from .program import Kernel
+from .program import Kernel, LibraryCall
 from .roles import Plan
 from .statements import InfeasibleError
 from .targets import Target
@@ -26,7 +27,7 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one.
+    beside the masked one. With `library`, plain products of two buffers may be left to a library.
     """
 
     plans: int = 160
@@ -35,15 +36,17 @@ class ScheduleOptions:
     ranked: int = 32
     partitions: int = 2
     peel: bool = False
+    library: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A scheduled kernel: its plan, code and estimate."""
+    """A scheduled kernel: its plan, code and estimate. With `call` a library routine computes the same and is run instead."""
 
     plan: Plan
     kernel: Kernel
     cost: Cost
+    call: LibraryCall | None = None
 
 
 @dataclass(slots=True)
@@ -67,12 +70,6 @@ class Kernels:
             self._ranked[key] = self._rank(problem, coarse)
         return self._ranked[key]
 
-    def _plans(self, problem: Problem, coarse: bool) -> Iterator[Plan]:
-        for plan in plans(problem, self.options.plans, coarse):
-            yield plan
-            if self.options.peel and not coarse and any(dim.role == "loop" for dim in plan.dims):
-                yield replace(plan, peeled=True)
-
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
         for plan in _peelings(plans(problem, self.options.plans, coarse), self.options.peel):
@@ -92,6 +89,9 @@ class Kernels:
         close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
         best = min(close, key=lambda choice: (choice.plan.packed, choice.plan.peeled, choice.cost.registers > 224, choice.cost.seconds))
         rest = [choice for choice in found if choice is not best]
+        call = library_call(problem) if self.options.library else None
+        if call is not None:
+            best = _by_library(best, call, self.target)
         kept = (best,) if coarse else (best, *_varied(best, rest, self.options.ranked - 1))
         return tuple(
             replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
@@ -99,11 +99,34 @@ class Kernels:
         )
 
 
+def library_call(problem: Problem) -> LibraryCall | None:
+    """The library routine that computes the same as a kernel: a product of two whole buffers of the result's type."""
+    if len(problem.results) != 1:
+        return None
+    node, out = problem.stores[0], problem.results[0].buffer
+    while node.kind == "cast":
+        node = node.args[0]
+    if node.kind != "contract" or len(node.args) != 2 or any(arg.kind != "load" or arg.dtype != out.dtype for arg in node.args):
+        return None
+    buffers = [problem.buffers[int(str(arg.attr[0]))] for arg in node.args]
+    plain = all(index == axis_index(axis) for arg in node.args for axis, index in arg.where)
+    if not plain or set(node.axes) != set(out.axes) or out.dtype not in ("f16", "bf16", "f32"):
+        return None
+    return LibraryCall("matmul", out.name, tuple(buffer.name for buffer in buffers), node.removed)
+
+
+def _by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
+    """The choice run by a library, where the model finds that no slower. Libraries reach the dot rate but for launch and start."""
+    cost = choice.cost
+    seconds = target.launch + START + max(cost.dot_flops / target.dot_rate, cost.memory_bytes / target.bandwidth)
+    return replace(choice, cost=replace(cost, seconds=seconds), call=call) if seconds <= cost.seconds else choice
+
+
 def _peelings(found: Iterator[Plan], peel: bool) -> Iterator[Plan]:
     """The plans, and where that is wanted each with loops that have a body without masks."""
     for plan in found:
         yield plan
-        if peel:
+        if peel and any(dim.role == "loop" for dim in plan.dims):
             yield replace(plan, peeled=True)
 
 

@@ -17,7 +17,7 @@ from .fusion import Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
 from .partition import source_of
-from .program import Allocate, For, Launch, Program, walk
+from .program import Allocate, For, Launch, Program, Step, walk
 from .sizes import Sizes
 from .targets import Target
 
@@ -170,17 +170,21 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
         replace(choice.kernel, name=name if len(choices) == 1 else f"{name}_{group[0].buffer.name}")
         for group, choice in zip(candidate.groups, choices, strict=True)
     ]
-    steps: list[Allocate | Launch] = [Allocate(item.buffer) for item in candidate.workspaces]
-    steps.extend(Launch(kernel.name, tuple(buffer.name for buffer in kernel.buffers)) for kernel in kernels)
+    steps: list[Step] = [Allocate(item.buffer) for item in candidate.workspaces]
+    for kernel, choice in zip(kernels, choices, strict=True):
+        steps.append(choice.call or Launch(kernel.name, tuple(buffer.name for buffer in kernel.buffers)))
     layouts = (*(entry.layout for entry in source.graph.inputs), *(entry.layout for entry in source.graph.outputs))
-    reasons = [f"{kernel.name}: {choice.plan}; {choice.cost}" for kernel, choice in zip(kernels, choices, strict=True)]
+    reasons = [
+        f"{kernel.name}: {choice.plan if choice.call is None else 'library'}; {choice.cost}"
+        for kernel, choice in zip(kernels, choices, strict=True)
+    ]
     return Program(
         name,
         source.arguments,
         source.results,
         layouts,
         tuple(source.sizes.extents.items()),
-        tuple(kernels),
+        tuple(kernel for kernel, choice in zip(kernels, choices, strict=True) if choice.call is None),
         tuple(steps),
         (*notes, *reasons),
     )

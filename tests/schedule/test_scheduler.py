@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from cleave.graph import Graph, Input, Symbol
-from cleave.schedule.program import Dot, Load, walk
+from cleave.schedule import ScheduleOptions
+from cleave.schedule.program import Dot, LibraryCall, Load, walk
 
 from .programs import Sketch, agrees, attention, linear_attention, loops, norm_linear, scheduled
 
@@ -145,3 +146,15 @@ def test_small_graphs_are_one_kernel(graph: Graph) -> None:
     program = scheduled(graph)
     assert len(program.kernels) == 1
     agrees(graph, program)
+
+
+def test_a_library_may_take_plain_products() -> None:
+    """Only when asked, and only a product of two buffers of the result's type."""
+    graph = _matmul("f16")
+    large = ScheduleOptions(library=True)
+    assert not any(isinstance(step, LibraryCall) for step in scheduled(graph).steps)
+    program = scheduled(graph, options=large)
+    assert [step.over for step in program.steps if isinstance(step, LibraryCall)] == [("k",)]
+    assert program.kernels == ()
+    agrees(graph, program)
+    assert not any(isinstance(step, LibraryCall) for step in scheduled(norm_linear(), options=large).steps)

@@ -4,9 +4,10 @@ The search: other programs for the same function, the most promising first.
 Law: `superoptimize` gives at least the program as written, and every other one has passed `verify`. The result is a function
 of the graph and the options as long as no time cap fires; caps that were hit are in the result.
 
-Steps: evaluate the graph at random points (values, meaning); drop maxima that no result depends on (freedom); make its
-operations classes (convert) and close them under the rules (rules, closure, explore); lay out the operations among classes
-(edges); take the cheapest programs (extraction); write them as graphs (emit) and check them (verify).
+Steps: cut a large program into pieces (segments); evaluate a piece at random points (values, meaning), drop maxima that no
+result depends on (freedom), make its operations classes (convert) and close them under the rules (rules, closure, explore); lay
+out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs (emit) and check them
+(verify).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .emit import emit
 from .explore import Exploration, explore
 from .extraction import Chosen, Limits, extract
 from .options import SearchOptions
+from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, split_axis, splittable
 from .verify import Verifier
 
@@ -71,7 +73,7 @@ class _Search:
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
-        self.stats[name] = now - self.clock
+        self.stats[name] = self.stats.get(name, 0.0) + now - self.clock
         self.clock = now
 
     def run(self) -> SearchResult:
@@ -85,7 +87,7 @@ class _Search:
         if self.options.split:
             best += self.split([*best, original])
             self.lap("split s")
-        return SearchResult((original, *best), tuple(self.caps), self.stats)
+        return SearchResult((original, *best), tuple(dict.fromkeys(self.caps)), self.stats)
 
     def split(self, programs: Sequence[Alternative]) -> list[Alternative]:
         """
@@ -114,6 +116,30 @@ class _Search:
 
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order."""
+        pieces = segments(self.graph, self.options.piece)
+        return self.found_in_pieces(pieces) if len(pieces) > 1 else self.found_whole()
+
+    def found_in_pieces(self, pieces: Sequence[Segment]) -> list[Graph]:
+        """The best of every piece together, and the same with one piece in another form; every piece is verified by itself."""
+        known: dict[Graph, SearchResult] = {}
+        ranked: list[list[Alternative]] = []
+        for piece in pieces:
+            graph = unnamed(piece)
+            if graph not in known:
+                known[graph] = superoptimize(graph, replace(self.options, split=False, piece=len(self.graph.ops)))
+                self.caps += known[graph].caps
+                for name, amount in known[graph].stats.items():
+                    self.stats[name] = self.stats.get(name, 0.0) + amount
+            ranked.append(sorted(known[graph].alternatives, key=lambda entry: entry.score))
+        self.clock = time.monotonic()
+        others = [(entry.score - ranked[at][0].score, at, i) for at in range(len(ranked)) for i, entry in enumerate(ranked[at]) if i]
+        chosen = [[entries[0].graph for entries in ranked]]
+        for _, at, i in sorted(others)[: self.options.alternatives]:
+            chosen.append([entries[i if place == at else 0].graph for place, entries in enumerate(ranked)])
+        return [joined(self.graph, pieces, graphs) for graphs in chosen]
+
+    def found_whole(self) -> list[Graph]:
+        """The verified programs that are found by looking at everything at once."""
         explored = explore(self.graph, self.options)
         if explored is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")
@@ -161,7 +187,11 @@ class _Search:
         refused = 0
         most = len(self.graph.ops) + self.options.extra_ops
         for program in programs:
-            graph = emit(self.graph, explored.egraph, program.choices, explored.roots, explored.converted)
+            try:
+                graph = emit(self.graph, explored.egraph, program.choices, explored.roots, explored.converted)
+            except ValueError:
+                refused += 1
+                continue
             if sum(op.kind != "cast" for op in graph.ops) > most:
                 continue
             if self.verifier.problem(graph) is None:
@@ -169,7 +199,7 @@ class _Search:
             else:
                 refused += 1
         if refused:
-            self.caps.append(f"{refused} programs were refused by the verifier")
+            self.caps.append(f"{refused} programs could not be written or were refused by the verifier")
         return out
 
 

@@ -18,7 +18,8 @@ class SearchOptions:
     `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
     times as much. `phase_weight`: the share of the cost by which one more dependent reduction counts in the ranking.
     `hoist`: work on weights alone counts as done at load time. `split`: also give, for every axis that all outputs reduce over
-    and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks.
+    and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks. `piece`: programs
+    of more operations are searched in pieces (`segments`).
     """
 
     extra_ops: int = 24
@@ -35,3 +36,4 @@ class SearchOptions:
     split: bool = True
     split_at_least: int = 256
     split_each: int = 2
+    piece: int = 64

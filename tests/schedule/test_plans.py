@@ -1,0 +1,56 @@
+"""Every plan that may be chosen computes the same values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cleave.algebra import degrees
+from cleave.graph import Graph
+from cleave.schedule.chunks import aligned
+from cleave.schedule.cost import Cost
+from cleave.schedule.fusion import Candidate
+from cleave.schedule.kernels import Choice
+from cleave.schedule.loops import KernelEmitter
+from cleave.schedule.partition import items, problem_of, source_of
+from cleave.schedule.plans import plans
+from cleave.schedule.scheduler import assemble
+from cleave.schedule.sizes import Sizes
+from cleave.schedule.statements import InfeasibleError
+
+from .programs import agrees, attention, linear_attention, norm_linear
+
+NO_COST = Cost(0.0, 0.0, 0.0, 0.0, 0.0, 1, 1, 1, 1, "")
+GRAPHS = {
+    "attention": attention(g="2", r="3", m="35", n="150", d="24", e="40", mask="window"),
+    "weights": attention(m="70", n="90", d="40", e="40", mask="dead", lse=True),
+    "norm": norm_linear(m="40", k="150", c="72", gated=True),
+    "reassociated": linear_attention(h="2", m="70", n="100", d="24", e="40"),
+}
+
+
+def every_plan(graph: Graph, most: int) -> int:
+    """Runs the graph as one kernel under every plan, evenly thinned to about `most`; returns how many ran."""
+    sizes = Sizes(graph, {}, frozenset())
+    source = source_of(aligned(graph, degrees(graph)), sizes)
+    group = items(source, ())
+    problem = problem_of(source, graph.name, group, {})
+    found = list(plans(problem, 100000))
+    ran = 0
+    for plan in found[:: max(1, len(found) // most)]:
+        for peeled in (False, True):
+            chosen = replace(plan, peeled=peeled)
+            try:
+                kernel = KernelEmitter(problem, chosen).kernel()
+            except InfeasibleError:
+                continue
+            choice = Choice(chosen, kernel, NO_COST)
+            agrees(graph, assemble(Candidate(source, [group], [choice], {}, [], ()), [choice], []))
+            ran += 1
+    return ran
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_plan(name: str) -> None:
+    assert every_plan(GRAPHS[name], 12) >= 16

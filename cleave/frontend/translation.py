@@ -22,6 +22,7 @@ from .tracing import Traced, argument_names, dim_name, guards, memory_of, operat
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
+_MEMORY = ("sym_storage_offset", "sym_stride")
 _MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
 _SLICES = ("slice", "narrow", "select", "split", "split_with_sizes", "chunk", "sym_size")
 _PYTHON: Mapping[str, str] = {"mul": "mul", "add": "add", "sub": "sub", "truediv": "div", "pow": "pow", "neg": "neg"}
@@ -155,15 +156,21 @@ def _sizes(node: Any) -> list[Size]:
 
 
 def _measure_slice(state: Translation, node: Any) -> None:
-    """Writes the length of a slice, where a version of torch gives it a symbol of its own, by the sizes that it comes from."""
+    """
+    Compares the traced length of a slice with what its bounds give.
+
+    A symbol of its own, which some versions of torch give it, is written by the sizes that it comes from; a length that tracing
+    took to be another size is checked in every call.
+    """
     values: dict[str, Any] = dict(zip(("dim", "start", "end", "step"), (0, None, None, 1), strict=True))
     values.update(zip(("dim", "start", "end", "step"), node.args[1:], strict=False))
-    length = _sizes(node)[values["dim"]]
-    if isinstance(length, int) or not length.is_Symbol or length in state.known:
-        return
     start, end = (from_torch(at.meta["val"]) if isinstance(at, torch.fx.Node) else at for at in (values["start"], values["end"]))
     size = state.canonical(_sizes(node.args[0])[values["dim"]])
-    state.declare_equal(length, slice_length(size, start, end, values["step"]))
+    given, traced = slice_length(size, start, end, values["step"]), _sizes(node)[values["dim"]]
+    if not isinstance(traced, int) and traced.is_Symbol and traced not in state.known:
+        state.declare_equal(traced, given)
+    elif not equal(given, state.canonical(traced)):
+        state.assumed.append((given, traced))
 
 
 def _paired(traced: Traced) -> Iterable[tuple[Size, Size]]:
@@ -229,7 +236,7 @@ def _lowered(state: Translation, node: Any) -> Any:
         return None
     found = node.meta.get("val")
     if isinstance(found, int | torch.SymInt) and not isinstance(found, bool):
-        return state.size(found)
+        return None if cx.op in _MEMORY else state.size(found)
     if cx.op in _CHECKS or isinstance(found, bool | torch.SymBool):
         return None
     args = [_argument(state, arg) for arg in node.args]

@@ -280,3 +280,39 @@ def test_operations_keep_their_places() -> None:
     best = superoptimize(graph).alternatives[1].graph
     (exp,) = ops_of(best, "exp")
     assert best.places[exp] == f"model.py:{ops_of(graph, 'exp')[0]}:1"
+
+
+def test_a_guard_against_nan_folds_away() -> None:
+    """where(w != w, 0, w) is w: every value is taken to be a number."""
+    w = Write({"m": "m", "n": "n", "d": 64, "e": 64}, {"q": "m d", "k": "n d", "v": "n e"})
+    q, k, v = w.args
+    p = w.probabilities("n", w.causal("m", "n", w.dot("d", q, k)))
+    guarded = w("select", w("compare", p, p, attr=("ne",), dtype="i1"), 0.0, p)
+    best = superoptimize(w.done(w.dot("n", guarded, v))).alternatives[1].graph
+    assert len(ops_of(best, "select")) == 1
+    assert result(best).kind == "div"
+
+
+def test_an_additive_mask_stays_inside_the_exponential() -> None:
+    """exp(x + mask) is not taken apart into exp(x) times a factor over the same axes: a maximum must see masked logits."""
+    w = Write({"m": "m", "n": "n", "d": 64, "e": 64}, {"q": "m d", "k": "n d", "v": "n e"})
+    q, k, v = w.args
+    mask = w.causal("m", "n", w.number(0.0))
+    p = w.probabilities("n", w("add", w.dot("d", q, k), mask), safe=True)
+    best = superoptimize(w.done(w.dot("n", p, v))).alternatives[1].graph
+    (exp,) = ops_of(best, "exp")
+    assert ops_of(best, "select")[0] in needs(best, exp)
+    assert result(best).kind == "div"
+
+
+def test_work_on_weights_may_count_as_done() -> None:
+    """With `hoist`, the gain goes into the weight, x (g W), instead of into every row."""
+    graph = norm_linear()
+    graph = replace(graph, inputs=tuple(replace(entry, weight=entry.name != "x") for entry in graph.inputs))
+    plain, hoisted = (superoptimize(graph, SearchOptions(hoist=hoist)).alternatives for hoist in (False, True))
+
+    def merged(entry: Alternative) -> bool:
+        return any(op.kind == "mul" and op.axes == ("k", "n") for op in entry.graph.ops)
+
+    assert not merged(plain[1])
+    assert any(merged(entry) for entry in hoisted)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
+
 from ..extents import Extent
 from ..graph import Attr
 from . import lanes
@@ -175,11 +177,23 @@ class Statements:
         for axis, bound in self.sizes.extents.items():
             if bound.sympy() == value:
                 return self._argument(axis)
-        if value.is_Add or value.is_Mul:
-            parts = [self._arithmetic(part) for part in value.args]
-            out = parts[0]
-            for part in parts[1:]:
-                out = self.let(self.root, "add" if value.is_Add else "mul", (out, part), "index")
+        if isinstance(value, sympy.floor | sympy.ceiling):
+            numerator, denominator = (self._arithmetic(part) for part in sympy.fraction(sympy.together(value.args[0])))
+            if isinstance(value, sympy.ceiling):
+                room = self.let(self.root, "sub", (denominator, self.constant(1, "index")), "index")
+                numerator = self.let(self.root, "add", (numerator, room), "index")
+            return self.let(self.root, "floordiv", (numerator, denominator), "index")
+        kinds = ((sympy.Add, "add"), (sympy.Mul, "mul"), (sympy.Min, "min"), (sympy.Max, "max"), (sympy.Mod, "mod"))
+        for cls, kind in kinds:
+            if isinstance(value, cls):
+                out, *parts = (self._arithmetic(part) for part in value.args)
+                for part in parts:
+                    out = self.let(self.root, kind, (out, part), "index")
+                return out
+        if value.is_Pow and value.exp.is_Integer and value.exp > 0:
+            base = out = self._arithmetic(value.base)
+            for _ in range(int(value.exp) - 1):
+                out = self.let(self.root, "mul", (out, base), "index")
             return out
         raise InfeasibleError(f"the extent {value} has no scalar form")
 

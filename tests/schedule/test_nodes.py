@@ -8,7 +8,7 @@ import pytest
 
 from cleave.algebra import degrees
 from cleave.extents import extent
-from cleave.graph import Graph, Input
+from cleave.graph import Graph, Input, Symbol
 from cleave.schedule.nodes import EntangledError, Resolver, axis_index
 from cleave.schedule.sizes import Sizes
 
@@ -169,3 +169,14 @@ def test_constant_factors_join_the_scale_of_a_shift() -> None:
     resolver.output(graph.outputs[0].value)
     assert [node.scale for node in resolver.nodes if node.kind in ("shift", "shifted_exp")] == [0.125, 0.125]
     agrees(graph, scheduled(graph))
+
+
+@pytest.mark.parametrize("start", ["N // 3", "ceildiv(N, 4)", "min(N, 5)", "N - 7", "N*N % 3"])
+def test_a_position_computed_from_symbols(start: str) -> None:
+    """The scalar is arithmetic on run-time sizes."""
+    s = Sketch("window", "n=N p=7", [Input("x", ("n",), "f32", "n")], [Symbol("N", (16,))])
+    s.output(s.op("slice", 0, attr=("n", "p", extent(start), extent(1))), "p", "f32")
+    graph = s.graph()
+    program = scheduled(graph, {"N": 16}, ("N",))
+    for size in (14, 16, 19):
+        agrees(graph, program, {"N": size})

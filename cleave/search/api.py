@@ -68,7 +68,7 @@ class _Search:
         self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
-        self.written = work(graph, self.sizes)
+        self.written = work(graph, self.sizes, options.hoist)
         self.clock = time.monotonic()
 
     def lap(self, name: str) -> None:
@@ -111,7 +111,7 @@ class _Search:
 
     def alternative(self, graph: Graph, name: str) -> Alternative:
         price = cost(graph)
-        score = work(graph, hinted_sizes(graph)) * (1 + self.options.phase_weight * price.phases)
+        score = work(graph, hinted_sizes(graph), self.options.hoist) * (1 + self.options.phase_weight * price.phases)
         return Alternative(graph, price.flops, price.bytes, price.phases, score, name)
 
     def found(self) -> list[Graph]:
@@ -203,11 +203,13 @@ class _Search:
         return out
 
 
-def work(graph: Graph, sizes: dict[str, int]) -> float:
-    """The cost of a graph at given sizes, in the units of `edges`."""
+def work(graph: Graph, sizes: dict[str, int], hoist: bool = False) -> float:
+    """The cost of a graph at given sizes, in the units of `edges`; with `hoist`, work on weights alone is done already."""
     total = 0.0
+    ready: list[bool] = []
     for op in graph.ops:
-        if op.kind in SILENT:
+        ready.append(graph.inputs[whole(op.attr[0])].weight if op.kind == "input" else all(ready[arg] for arg in op.args))
+        if op.kind in SILENT or (hoist and ready[-1]):
             continue
         elements = volume(sizes, iteration_space(graph, op))
         if op.kind == "contract":

@@ -2,8 +2,9 @@
 Dimensions of values, as of physical quantities.
 
 The law: scaling the arguments and constants of a program by powers of free factors, such that all terms of a sum scale alike and
-arguments of functions not at all, scales every value by the powers that are its dimension. A program that is written sensibly
-has such freedom: in logits c q k the factors of c, q and k cancel, those of any two are free.
+arguments of functions not at all, scales every value by the powers that are its dimension. An exponential has a factor of its own,
+as its argument may be shifted. A program that is written sensibly has such freedom: in logits c q k the factors of c, q and k
+cancel, those of any two are free; and probabilities do not depend on the factor of their exponentials.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ _SAME = ("cast", "neg", "abs", "relu", "reduce", "rename", "split", "merge", "sl
 
 def dimensions(graph: Graph) -> tuple[list[Dimension], int]:
     """The dimension of every operation, and the number of free factors. 0 and -inf fit everywhere and count as 1."""
-    names = [position for position, op in enumerate(graph.ops) if op.kind == "input" or _free_constant(op)]
+    names = [position for position, op in enumerate(graph.ops) if op.kind in ("input", "exp") or _free_constant(op)]
     place = {position: i for i, position in enumerate(names)}
     solver = _Solver(len(names))
     found: list[Dimension] = []
     for position, op in enumerate(graph.ops):
         args = [found[arg] for arg in op.args]
+        if op.kind == "exp":
+            solver.equal(args[0], solver.none)
         if position in place:
             found.append(tuple(Fraction(int(i == place[position])) for i in range(len(names))))
         else:

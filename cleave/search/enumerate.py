@@ -9,11 +9,11 @@ more operations than allowed.
 
 A value is tried only if the results are *reducible* to it (pruning):
 
-- it is homogeneous. Scaling the arguments such that the program stays meaningful (terms of a sum alike, arguments of functions
-  fixed) scales it by a power of each factor; a sum of unlike terms could only be taken apart again.
+- it is homogeneous, it has a dimension (`dimensions`): a sum of unlike terms could only be taken apart again. A new exponential
+  has the dimension of those of the program; where these differ, none is tried.
 - its powers lie between those of the known values: one that is of higher degree in some argument than anything the program
   computes could only be divided again.
-- it may be stored, and is summed over axes that the program sums over.
+- it may be stored, is summed over axes that the program sums over, and is neither 0 nor 1.
 
 Detours that undo what they have done (a product divided by a factor, a sum less a term) are of no interest: the program divides
 by what it divides by as written, and subtracts only if it does as written.
@@ -122,7 +122,9 @@ class _Enumeration:
         self.count = sum(op.kind not in FREE for op in self.graph.ops)
         self._made: dict[Recipe, Key | None] = {}
         self.caps: list[str] = []
+        self.trivial = {self.e.constant(Fraction(number)) for number in (0, 1)}
         self.place = self.as_written()
+        self.exponentials = list(dict.fromkeys(self.dimension[key] for key in self.place if self.recipe[key].kind == "exp"))
         columns = [[self.dimension[key][i] for key in self.place] for i in range(self.factors)]
         self.low = tuple(min(column) for column in columns)
         self.high = tuple(max(column) for column in columns)
@@ -332,7 +334,9 @@ class _Enumeration:
                 if a in self.positive:
                     power = Fraction(1, 2) if kind == "sqrt" else Fraction(-1, 2)
                     yield Recipe(kind, (), (a,)), mask, tuple(exponent * power for exponent in dimension)
-            elif not any(dimension) and (kind != "log" or a in self.positive):
+            elif kind == "exp" and not any(dimension) and len(self.exponentials) == 1:
+                yield Recipe(kind, (), (a,)), mask, self.exponentials[0]
+            elif kind != "exp" and not any(dimension) and (kind != "log" or a in self.positive):
                 yield Recipe(kind, (), (a,)), mask, dimension
 
     def pairs(self, a: Key, b: Key) -> Iterator[tuple[Recipe, int, Dimension]]:
@@ -387,6 +391,8 @@ class _Enumeration:
             self.space.spoiled[:] = False
             return None
         key = self.e.intern(value)
+        if key in self.trivial:
+            return None
         if key not in self.recipe:
             self.recipe[key], self.dimension[key] = recipe, dimension
             self.note_positive(key)

@@ -52,12 +52,14 @@ def test_without_rules_enumeration_finds_the_forms_by_itself() -> None:
 
 
 def test_dimensions_are_powers_of_free_factors() -> None:
-    """Logits have none, an epsilon that of the square it is added to, the root of both its inverse root."""
+    """Logits and probabilities have none, an epsilon that of the square it is added to, the root of both its inverse root."""
     found, factors = dimensions(attention(False, False, False))
-    assert factors == 3
+    assert factors == 4
     graph = attention(False, False, False)
-    logits = next(position for position, op in enumerate(graph.ops) if op.kind == "exp")
-    assert not any(found[logits]) and not any(found[graph.ops[logits].args[0]])
+    exponential = next(position for position, op in enumerate(graph.ops) if op.kind == "exp")
+    assert not any(found[graph.ops[exponential].args[0]])
+    assert any(found[exponential])
+    assert not any(found[next(position for position, op in enumerate(graph.ops) if op.kind == "div")])
     assert found[graph.outputs[0].value] == found[2] != found[0]
     norm = root_norm_linear()
     found, factors = dimensions(norm)

@@ -51,7 +51,8 @@ class Result:
 
 def relative_error(found: Tensor, exact: Tensor) -> float:
     """Norm of the difference over the norm of the exact result; not-a-number if any element is."""
-    return float(torch.linalg.vector_norm(found.double() - exact) / torch.linalg.vector_norm(exact))
+    difference, size = (torch.linalg.vector_norm(tensor).item() for tensor in (found.double() - exact, exact))
+    return difference / size if size else difference
 
 
 def measure(case: Case, dtype: torch.dtype, flush: str, tuned: bool) -> Result:

@@ -30,6 +30,9 @@ from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, split_axis, splittable
 from .verify import Verifier
 
+MOST_AXES = 56
+"""Values are arrays with a dimension for every axis, of which numpy allows 64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -95,7 +98,7 @@ class _Search:
         over it.
         """
         out: list[Alternative] = []
-        for axis in splittable(self.graph):
+        for axis in splittable(self.graph) if len(self.graph.axes) <= MOST_AXES else ():
             if self.longest[axis] < self.options.split_at_least:
                 continue
             depths = {entry.name: dependent_reductions(entry.graph, axis) for entry in programs if axis in splittable(entry.graph)}
@@ -140,6 +143,9 @@ class _Search:
 
     def found_whole(self) -> list[Graph]:
         """The verified programs that are found by looking at everything at once."""
+        if len(self.graph.axes) > MOST_AXES:
+            self.caps.append(f"{len(self.graph.axes)} axes are more than the {MOST_AXES} a search can tell apart; nothing was searched")
+            return []
         explored = explore(self.graph, self.options)
         if explored is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")

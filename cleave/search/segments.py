@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..graph import Builder, Graph, Input, Op, Output
+from ..graph import Attr, Builder, Graph, Input, Op, Output
 from .attributes import whole
 from .meaning import FLOATS
 
@@ -136,7 +136,20 @@ def _piece(graph: Graph, outputs: Sequence[Output], before: int | None) -> Segme
         place[before] = len(inputs) - 1
     for position in sorted(needed - place.keys()):
         place[position] = _copied(builder, graph, position, place)
-    return Segment(builder.finish([replace(output, value=place[output.value]) for output in outputs]), tuple(sources))
+    piece = builder.finish([replace(output, value=place[output.value]) for output in outputs])
+    return Segment(_without_unused_axes(piece), tuple(sources))
+
+
+def _without_unused_axes(graph: Graph) -> Graph:
+    used = {axis for op in graph.ops for axis in op.axes} | {name for op in graph.ops for part in op.attr for name in _names(part)}
+    used |= {name for axis in graph.axes if axis.chunk_of is not None and axis.name in used for name in axis.chunk_of}
+    return replace(graph, axes=tuple(axis for axis in graph.axes if axis.name in used))
+
+
+def _names(attr: Attr) -> tuple[str, ...]:
+    if isinstance(attr, tuple):
+        return tuple(name for part in attr for name in _names(part))
+    return (attr,) if isinstance(attr, str) else ()
 
 
 def _copied(builder: Builder, graph: Graph, position: int, place: dict[int, int]) -> int:

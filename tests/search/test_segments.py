@@ -51,3 +51,18 @@ def test_pieces_together_keep_the_value() -> None:
     assert (phases(graph), phases(best)) == (8, 4)
     first = min(ops_of(best, "contract"))
     assert not any(root in needs(best, first) for root in ops_of(best, "rsqrt"))
+
+
+def test_more_axes_than_can_be_told_apart_leave_the_program_as_it_is() -> None:
+    """A layer for every axis: pieces have few axes each and are searched, the whole is not."""
+    names = [f"a{i}" for i in range(70)]
+    w = Write(dict.fromkeys(names, 8), {"x": names[0], **{f"w{i}": f"{names[i]} {names[i + 1]}" for i in range(69)}})
+    x, *weights = w.args
+    for i, weight in enumerate(weights):
+        x = w("tanh", w.dot(names[i], x, weight))
+    whole = superoptimize(w.done(x), SearchOptions(piece=1000))
+    assert len(whole.alternatives) == 1
+    assert "nothing was searched" in whole.caps[0]
+    pieces = superoptimize(w.done(x), SearchOptions(piece=20))
+    assert pieces.alternatives[0].graph == w.done(x)
+    assert pieces.caps == ()

@@ -5,9 +5,32 @@ The law: no graph is handed out on the word of the e-graph. Both programs are ev
 search has not seen: other seeds, other numbers of points, one point an axis, ragged chunks, and once with counting sums,
 where a sum adds up and the symbols are small integers. They must agree in every sample of every round.
 
-A wrong graph passes one sample with probability at most d/p, d being the degree of the difference as a polynomial in the
-draws (below a thousand for graphs of this size) and p > 2^21; five rounds of three samples make that less than 10^-49, the
-argument of Schwartz and Zippel. The counting round alone catches what confuses a size with a constant.
+How likely two different values share residues, the argument of Schwartz and Zippel. Take two programs and a sample; draws are
+independent and uniform.
+- *Arithmetic.* Results are quotients of polynomials in the draws (elements, weights of axes, symbols). Cross-multiplied, their
+  difference is a polynomial; unless it vanishes as such, it has value 0 with probability at most d/p, d being its degree. A
+  product adds degrees and a sum takes the largest once denominators are common: for graphs of a hundred operations d stays
+  below 1000. The primes are fixed, so a difference all of whose coefficients a prime divides would pass in that field; values
+  are compared on all levels that both have, and no program has such constants by accident.
+- *Exponentials.* exp(f) is g^f with f from the level below, whose draws are independent of this level's: unless two different
+  exponents meet (at most k^2 d/p for k of them), the g^f are k different elements of a subgroup of p' elements, p' the prime
+  below; a polynomial in them is 0 with probability at most d/p'.
+- *Functions* are keyed 64-bit hashes, mixed to residues: different arguments give independent residues, up to 2^-64.
+- *Comparisons and maxima* are one random bit for each element whose operands differ, so two masks agree on an element with
+  probability 1/2, and what counts is the number of elements. The rounds have 3 samples of 1, 2, 3, 3 and 2 points an axis: 81
+  elements over two axes, 33 over one. A wrong mask over one axis passes with 2^-33, over two with 2^-81.
+
+So with the least prime p_0 of a tower, a wrong graph without masks passes with at most (d/p_0)^15 for d = 1000: 2^-280 in
+`SHORT_TOWER` (p_0 > 2^28), 2^-239 in `LONG_TOWER` (2^25), 2^-165 in `LOG_TOWER` (2^21). A search compares fewer than 100 graphs,
+which adds 7 to the exponents.
+
+The search itself is less strict, as it only proposes. Classes are told apart by 3 samples on the top level: with N classes there
+are N^2/2 pairs, each shares its residues with at most (d/p)^3, so at N = 4000 two values are confused with probability below
+2^-39 (`SHORT_TOWER`, `LONG_TOWER`, p > 2^30) or 2^-16 (`LOG_TOWER`, p > 2^23); the join of all pairs with all sums and products
+has N times as many. A confusion costs an alternative that the verifier refuses, or one that is not found.
+
+The counting rounds alone catch what confuses a size with a constant. Where fields know too little (roots up to a sign, logarithms
+of negative numbers) exact roots or float64 decide; see `problem`.
 """
 
 from __future__ import annotations

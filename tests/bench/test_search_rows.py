@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from cleave.bench.forms import chunked, deferred, phases
+from cleave.bench.judging import oracle
 from cleave.bench.search_programs import attention, root_norm_linear
 from cleave.bench.search_report import report
 from cleave.bench.search_rows import ROWS, Row, measured
+from cleave.search import superoptimize
+from cleave.search.verify import Verifier
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -21,6 +24,22 @@ def test_the_wanted_form_is_among_the_first(row: Row) -> None:
     assert found.rank <= row.within
     assert not any("refused" in cap for cap in found.caps)
     assert not any(" s with " in cap or cap.endswith(" s") for cap in found.caps), "a cap on time makes the test depend on the machine"
+
+
+SAMPLE = (
+    "attention, grouped heads", "RMSNorm, SwiGLU", "LayerNorm, linear, one pass", "MLA, decode, absorbed", "RoPE attention", "cross entropy"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.name in SAMPLE], ids=lambda row: row.name)
+def test_alternatives_hold_at_other_seeds_and_in_float64(row: Row) -> None:
+    """Asked again of a verifier with other draws, and of float64 at sizes 1 to 7: the best, the last, and some between."""
+    graph = row.build()
+    found = superoptimize(graph, row.options).alternatives[1:]
+    verifier = Verifier(graph, seed=23)
+    for entry in (*found[:2], *found[2:-1:4], found[-1]):
+        assert verifier.problem(entry.graph) is None, entry.name
+        assert oracle(graph, entry.graph) is True, entry.name
 
 
 def test_forms_tell_programs_apart() -> None:

@@ -1,6 +1,7 @@
 """The demo shows every level of a real program, its result is right at each, and the README shows the same."""
 
 import re
+import runpy
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -36,3 +37,16 @@ def test_the_readme_shows_what_the_demo_prints(printed: list[str]) -> None:
     known = {line.strip() for line in printed}
     stale = [line for line in lines if line.strip() not in known]
     assert not stale, "copy these parts of the README anew from tools/demo"
+
+
+def test_the_way_from_pytorch_works_as_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """torch.export wants the function's file, so the block runs from one."""
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    (block,) = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
+    path = tmp_path / "shown.py"
+    path.write_text(block)
+    names = runpy.run_path(str(path))
+    exact = names["gated"](*(tensor.double() for tensor in names["example"]))
+    error = (names["result"].double() - exact).norm() / exact.norm()
+    assert error < 1e-6
+    assert "tl.dot" in capsys.readouterr().out

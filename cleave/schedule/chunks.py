@@ -114,7 +114,6 @@ class _Alignment:
             args = tuple(self.own(arg) for arg in op.args)
             attr: tuple[Attr, ...] = (*op.attr[:-1], inner)
             part = self._add(op.kind, args, attr, op.dtype, position, True)
-            self.cuts.add(part)
             joined = self._align(part, position)
             return self._add("reduce", (joined,), (kind, rest), op.dtype, position, False)
         joined_args: list[int] = []
@@ -142,10 +141,7 @@ class _Alignment:
                 raise ValueError(f"operation {position} ({op.kind}) mixes sums over all chunks with values of one")
             return self.whole(position)
         args = tuple(self.own(arg) for arg in op.args)
-        out = self._add(op.kind, args, op.attr, op.dtype, position, True)
-        if any(axis in self.chunks for axis in removed):
-            self.cuts.add(out)
-        return out
+        return self._add(op.kind, args, op.attr, op.dtype, position, True)
 
     def _top(self, shift: int) -> tuple[int, int]:
         """The shift of all chunks, and each chunk's weight relative to it."""
@@ -162,7 +158,10 @@ class _Alignment:
         return self._tops[shift]
 
     def _align(self, part: int, old: int) -> int:
-        """A chunk's value relative to the shift of all chunks."""
+        """A chunk's value, which is stored, relative to the shift of all chunks."""
+        axes = set(self.builder.ops[part].axes)
+        if axes & set(self.chunks.values()) and not axes & set(self.chunks):
+            self.cuts.add(part)
         out = part
         for shift, power in self.old_degrees[old].items():
             if not self._chunked(shift):

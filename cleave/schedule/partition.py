@@ -69,9 +69,10 @@ def items(source: Source, cuts: Sequence[int]) -> list[Item]:
 def grounded(source: Source, cuts: Sequence[int]) -> tuple[int, ...]:
     """
     The cuts with the shifts that stored values are relative to: a reader must align with the shift a value was made with, and not
-    with one that it finds itself in a loop.
+    with one that it finds itself in a loop. What chunks of a split store is aligned by its readers already.
     """
-    shifts = {shift for cut in cuts for shift, degree in source.degrees[cut].items() if degree}
+    own = [cut for cut in cuts if cut not in source.cuts]
+    shifts = {shift for cut in own for shift, degree in source.degrees[cut].items() if degree}
     return tuple(sorted({*cuts, *shifts}))
 
 

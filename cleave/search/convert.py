@@ -229,11 +229,11 @@ def degenerate(graph: Graph, egraph: EGraph, converted: Converted) -> int:
     """
     How many choices between different values always took the same one: the draw may not show that there is a choice.
 
-    A maximum with a constant, or a selection, needs luck at few points; another draw is better where it differs.
+    A maximum with a constant, a selection or a condition of two parts needs luck at few points; another draw is better where it differs.
     """
     count = 0
     for op, c in zip(graph.ops, converted.classes, strict=True):
-        if op.kind in ("max", "min", "relu", "select"):
+        if op.kind in ("max", "min", "relu", "select", "and", "or"):
             values = {converted.classes[arg] for arg in op.args[op.kind == "select" :]}
             if op.kind == "relu":
                 values.add(egraph.constant(Fraction(0)))

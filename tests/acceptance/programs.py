@@ -5,14 +5,29 @@ from __future__ import annotations
 from cleave.graph import Graph
 from tests.alg_programs import graph_from
 
+WINDOW = (
+    "%eight = alg.constant 8 : index",
+    "%first = alg.sub %i, %eight : !alg.tensor<[m], index>",
+    "%late = alg.compare gt %j, %first : !alg.tensor<[m, n], i1>",
+    "%near = alg.and %live, %late : !alg.tensor<[m, n], i1>",
+)
+
 
 def average(
-    dtype: str, d: int, e: int, *, causal: bool = False, own_maximum: bool = False, heads: str = "h = 2", log_sum: bool = False
+    dtype: str,
+    d: int,
+    e: int,
+    *,
+    causal: bool = False,
+    window: bool = False,
+    own_maximum: bool = False,
+    heads: str = "h = 2",
+    log_sum: bool = False,
 ) -> Graph:
     """
     v averaged over n with weights exp(q k / sqrt(d)), `heads` the batch axes: `h = 2`, or `g = 2, r = 4` with keys shared by r.
 
-    With `log_sum` also the logarithm of the sum of weights.
+    `window` leaves the last eight keys of a causal row. With `log_sum` also the logarithm of the sum of weights.
     """
     names = [entry.split("=")[0].strip() for entry in heads.split(",")]
     batch, shared = ", ".join(names), names[0]
@@ -27,8 +42,9 @@ def average(
             "%i = alg.iota m : !alg.tensor<[m], index>",
             "%j = alg.iota n : !alg.tensor<[n], index>",
             "%live = alg.compare le %j, %i : !alg.tensor<[m, n], i1>",
+            *(WINDOW if window else ()),
             f"%hidden = alg.constant {fill} : f32",
-            f"%x1 = alg.select %live, %x0, %hidden : !alg.tensor<[{batch}, m, n], f32>",
+            f"%x1 = alg.select {'%near' if window else '%live'}, %x0, %hidden : !alg.tensor<[{batch}, m, n], f32>",
         ]
     x = "%x1" if causal else "%x0"
     if own_maximum:

@@ -33,6 +33,13 @@ def test_weighted_average_is_one_loop(own_maximum: bool, heads: str, causal: boo
         assert sum(isinstance(statement, Dot) for statement in walk(loop.body)) == 2
 
 
+def test_a_window_is_a_mask_like_any_other() -> None:
+    """The quotient goes behind the second product, and what no query of a tile sees is not visited."""
+    program = compiled(average("f16", 128, 128, causal=True, window=True, heads="h = 32"), m=4096, n=4096)
+    assert len(program.kernels) == 1
+    assert all(len(loop.carried) == 3 for loop in loops(program))
+
+
 def test_short_rows_split() -> None:
     """One query against many keys: chunks of n, partial results, and a second kernel that combines them."""
     program = compiled(average("f16", 128, 128, heads="g = 8, r = 4"), m=1, n=65536)

@@ -134,6 +134,8 @@ ROWS = (
     Row("nGPT residual", programs.residual_on_sphere, lambda graph: phases(graph) == 1, 10, 2.0),
     Row("projections, QK-norm, attention", programs.projected_attention, lambda g: block_form(g) and deferred(g, "d"), 10, 5.0),
     Row("transformer block", lambda: programs.transformer(1), block_form, 10, 5.0),
+    Row("2 transformer blocks", lambda: programs.transformer(2), block_form, 10, 10.0),
+    Row("4 transformer blocks", lambda: programs.transformer(4), block_form, 10, 20.0),
 )
 
 

@@ -18,7 +18,7 @@ TEXT = """
 from cleave.bench import search_programs as programs
 from cleave.search import superoptimize
 for graph in (programs.attention(), programs.root_norm_gated(), programs.layer_norm_linear(True), programs.low_rank(True),
-              programs.latent_attention(True), programs.residual_on_sphere()):
+              programs.latent_attention(True), programs.residual_on_sphere(), programs.transformer(1)):
     result = superoptimize(graph)
     print(result.alternatives, result.caps)
 """

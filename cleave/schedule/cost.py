@@ -127,6 +127,7 @@ class Measure:
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
+        self.exact: list[tuple[int, int]] = []
         self.seen: set[tuple[str | int, ...]] = set()
         self.staged = Staged()
         self.resident = 0
@@ -231,6 +232,7 @@ class Measure:
         self.flops += flops
         if a.type.dtype == "f32":
             self.counts.dots32 += flops
+            self.exact.append((rows * columns, over))
         else:
             self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
         width = BYTES[a.type.dtype]
@@ -350,7 +352,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
     shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + 2048
-    if shared > target.shared or registers > 255:
+    if shared > target.shared or registers > 255 or _spills(walk.exact, threads):
         return None
     blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
     concurrent = target.multiprocessors * blocks
@@ -376,6 +378,17 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
     flops = programs * (counts.dots + counts.dots32 + counts.work)
     return Cost(seconds, memory, cache, flops, programs * walk.flops, programs, waves, registers, int(shared), bound)
+
+
+def _spills(exact: Sequence[tuple[int, int]], threads: int) -> bool:
+    """
+    Whether exact f32 dots, of (results, summed elements) each, spill: their operands pass through registers, unrolled.
+
+    Fitted to what Triton's compiler reports for products of many tile sizes on sm_90.
+    """
+    kept = sum(results for results, _ in exact)
+    most = 64 if len(exact) == 1 else 40
+    return kept > most * threads or sum(results * over for results, over in exact) > 2048 * threads
 
 
 def _unique_bytes(kernel: Kernel, sizes: Sizes) -> dict[str, float]:

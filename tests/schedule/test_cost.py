@@ -98,3 +98,10 @@ def test_every_target_fits_its_own_limits() -> None:
         program = schedule([graph], {}, frozenset(), machine)
         shared = int(program.notes[-1].split(" KiB")[0].rsplit(" ", 1)[1]) * 1024
         assert shared <= machine.shared, name
+
+
+@pytest.mark.parametrize("graph", [attention(b="4", g="8", m="512", n="512", dtype="f32")], ids=["attention"])
+def test_exact_dots_do_not_spill(graph: Graph) -> None:
+    """Dots of f32 run on the multiply-add units, with their operands in registers."""
+    (compiled,) = compile_module(lowered(scheduled(graph)), "sm_90")
+    assert compiled.spills == 0

@@ -67,6 +67,22 @@ def test_scale_after_the_product_passes(dtype: str) -> None:
     assert gate(norm_graph(dtype), [norm_graph(dtype, late=True)]).kept == (0,)
 
 
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_roundings_that_differ_by_chance_pass(dtype: str, gated: bool) -> None:
+    """The scale before the products or after: as accurate, at any width. Differences of a few rounding errors are no reason."""
+    for width in range(40, 64):
+        graphs: list[Graph] = []
+        for late in (False, True):
+            p = Program({"m": 8, "d": width, "e": 8}, {"x": "m d", "w": "d e", "u": "d e"}, dtype)
+            scale = p("rsqrt", p("add", p("mul", p.sum(p("mul", 0, 0), "d"), p.number(1 / width)), p.number(1e-5)))
+            products = [
+                p("mul", p.contract(0, w, over="d"), scale) if late else p.contract(p("mul", 0, scale), w, over="d") for w in (1, 2)
+            ]
+            graphs.append(p.graph(p("mul", p("silu", products[0]), products[1]) if gated else products[0], layout="m e"))
+        assert gate(graphs[0], graphs).kept == (0, 1), width
+
+
 @pytest.mark.parametrize(
     "mutant",
     [{"root": "outside"}, {"epsilon": False}, {"over": "m"}],

@@ -184,7 +184,7 @@ class _Enumeration:
     def follow(self, last: Recipe, key: Key) -> None:
         """Takes the values on the way to a known one among the known ones; records those that the rules lack."""
         new = self.new_values(last)
-        if not new or undone(last, [self.recipe[value] for value in new]):
+        if not new or undone(last, [self.recipe[value] for value in new]) or any(self.cancels(value) for value in new):
             return
         program = self.program(last, key)
         count = 0 if program is None else sum(op.kind not in FREE for op in program.ops)
@@ -198,6 +198,21 @@ class _Enumeration:
             ratio = work(program, hinted_sizes(program)) / work(self.written, hinted_sizes(self.written))
             reason = COEFFICIENT if any(self.scales(value) for value in missing) else UNKNOWN
             self.detours[missing] = Detour(program, count, ratio, tuple(self.text(value) for value in missing), reason)
+
+    def cancels(self, value: Key) -> bool:
+        """Whether a value multiplies another one with its inverse, or a power of it: such as v rsqrt(v)^2."""
+        signs: dict[Key, set[bool]] = {}
+
+        def visit(key: Key, inverse: bool) -> None:
+            kind, _, args, _ = self.recipe[key]
+            if kind in ("mul", "div", "sqrt", "rsqrt"):
+                for at, arg in enumerate(args):
+                    visit(arg, inverse != (kind == "rsqrt" or (kind == "div" and at == 1)))
+            else:
+                signs.setdefault(key, set()).add(inverse)
+
+        visit(value, False)
+        return any(len(found) == 2 for found in signs.values())
 
     def scales(self, value: Key) -> bool:
         """Whether a value is a coefficient, or another one scaled by one, or made of such by products and sums over axes."""

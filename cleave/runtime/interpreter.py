@@ -61,11 +61,11 @@ class Interpreter:
 
         Raises: CleaveError for inputs that do not fit; InterpreterError where a kernel fails or the worker dies.
         """
-        return self._ask(("plan", plan, source, dict(kernels), [np.ascontiguousarray(array) for array in arrays], dict(symbols or {})))
+        return self._ask(("plan", plan, source, dict(kernels), [np.asarray(array, order="C") for array in arrays], dict(symbols or {})))
 
     def launch(self, source: str, arrays: Sequence[NDArray[Any]], symbols: Mapping[str, int] | None = None) -> list[NDArray[Any]]:
         """What the `launch` function of a generated file returns. Raises: InterpreterError."""
-        return self._ask(("launch", source, [np.ascontiguousarray(array) for array in arrays], dict(symbols or {})))
+        return self._ask(("launch", source, [np.asarray(array, order="C") for array in arrays], dict(symbols or {})))
 
     def close(self) -> None:
         """Ends the worker; the next call starts another."""

@@ -78,7 +78,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 def fitting(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[str, int]) -> torch.Tensor:
     """
-    The tensor, or a contiguous copy where its strides or address are not what the buffer promises.
+    The tensor, or a contiguous copy where its strides or address are not what the buffer promises. Without elements any strides do.
 
     Raises: CleaveError for another dtype, or where a contiguous tensor does not do either.
     """
@@ -95,6 +95,8 @@ def fitting(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[st
 def _fits(tensor: torch.Tensor, buffer: Buffer, layout: str, sizes: Mapping[str, int]) -> bool:
     if buffer.aligned and tensor.data_ptr() % 16:
         return False
+    if not tensor.numel():
+        return True
     actual = axis_strides(layout, sizes, tensor.stride())
     for axis, stride in zip(buffer.axes, buffer.strides, strict=True):
         if sizes[axis] > 1 and (actual[axis] % buffer.divisor if stride is None else actual[axis] != stride):

@@ -9,9 +9,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+
+def result_file(text: str) -> Path:
+    """A file that can be made, asked before the work is done. Raises: argparse.ArgumentTypeError."""
+    path = Path(text)
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"'{text}' is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be written")
+    return path
+
+
+def count(text: str) -> int:
+    """A whole number from 1 up. Raises: argparse.ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 up")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,14 +41,14 @@ def parser() -> argparse.ArgumentParser:
     programs.add_argument("--dtype", default="bfloat16", choices=("float16", "bfloat16", "float32"))
     programs.add_argument("--flush", default="write", choices=("write", "read"), help="how the L2 cache is flushed between replays")
     programs.add_argument("--max-autotune", action="store_true", help="also time torch.compile's max-autotune")
-    programs.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
+    programs.add_argument("--json", metavar="FILE", type=result_file, help="write the results there as well")
     search = commands.add_parser("search", help="the search: forms found, time and memory of a list of programs")
     search.add_argument("--only", default="", metavar="TEXT", help="only programs whose name contains TEXT")
     search.add_argument(
-        "--mutants", nargs="?", const=0, type=int, metavar="N", help="instead, judge N mutants of every program (by default 130)"
+        "--mutants", nargs="?", const=0, type=count, metavar="N", help="instead, judge N mutants of every program (by default 130)"
     )
     search.add_argument("--enumerate", action="store_true", help="instead, enumerate small programs and print what the rules miss")
-    search.add_argument("--json", metavar="FILE", type=Path, help="write the results there as well")
+    search.add_argument("--json", metavar="FILE", type=result_file, help="write the results there as well")
     return out
 
 

@@ -33,6 +33,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from cleave.errors import CleaveError
+from cleave.files import read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of, spec, specs, summary_of
 from cleave.universe import CLEAVE_UNIVERSE
@@ -116,17 +117,13 @@ class CleaveOpt(xDSLOptMain):
         if failed or self.args.shrink:
             return 1
         text = f"{_SEPARATOR}\n".join(out)
-        if self.args.output_file is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
-            Path(self.args.output_file).write_text(text, encoding="utf-8")
+        write(self.args.output_file or "-", text.encode())
         return 0
 
     def chunks(self) -> list[tuple[bytes, int]]:
         """The input's chunks, each with the number of its first line. Raises: OSError."""
         name = self.args.input_file
-        source = sys.stdin.buffer.read() if name in (None, "-") else Path(name).read_bytes()
+        source = read(name or "-")
         if not self.args.split_input_file:
             return [(source, 1)]
         chunks: list[tuple[bytes, int]] = []
@@ -251,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (PipelineError, ArgSpecParseError) as error:
         print(f"cleave-opt: error: {' '.join(str(error).split())}", file=sys.stderr)
     except OSError as error:
-        print(f"cleave-opt: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"cleave-opt: error: {told(error)}", file=sys.stderr)
     return 2
 
 

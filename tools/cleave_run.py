@@ -8,11 +8,13 @@ a difference above the tolerance, 2 a mistake in the command line.
 from __future__ import annotations
 
 import argparse
+import io
 import signal
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from math import prod
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -21,11 +23,15 @@ from xdsl.universe import XDSL_UNIVERSE
 
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
+from cleave.files import read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import rounded
 from cleave.universe import CLEAVE_UNIVERSE
 
 _SHOWN_IN_FULL = 64
+_DIGITS = 18
+_ELEMENTS = 2**60
+"""Arrays of so many float64 cannot be addressed."""
 
 
 class UsageError(ValueError):
@@ -41,12 +47,16 @@ class Inputs:
 
     def arrays(self, program: Runnable, sizes: Mapping[str, int]) -> list[Array]:
         """One array for each input, holding only values of its dtype. Raises: CleaveError, OSError, UsageError."""
+        for slot in program.inputs:
+            elements = prod(program.shape(slot, sizes))
+            if elements >= _ELEMENTS:
+                raise UsageError(f"input '{slot.name}' of @{program.name} would have {elements} elements; give smaller --dims")
         if self.source == "random":
             draw = np.random.default_rng(self.seed)
             return [_random(draw, slot.dtype, program.shape(slot, sizes)) for slot in program.inputs]
         if self.source.endswith(".npz"):
-            with np.load(self.source) as file:
-                return [_chosen(file, slot, program.shape(slot, sizes)) for slot in program.inputs]
+            file = _archive(self.source)
+            return [_chosen(file, slot, program.shape(slot, sizes)) for slot in program.inputs]
         try:
             value = float(self.source)
         except ValueError:
@@ -65,13 +75,30 @@ def _random(draw: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Ar
 def _held(values: Array, dtype: str) -> Array:
     if dtype == "i1":
         return values.astype(np.bool_)
-    return values.astype(np.int64) if dtype.startswith("i") else rounded(values.astype(np.float64), dtype)
+    if not dtype.startswith("i"):
+        return rounded(values.astype(np.float64), dtype)
+    with np.errstate(invalid="ignore"):
+        whole = values.astype(np.int64)
+    if not np.array_equal(whole, values):
+        raise CleaveError(None, f"an input of {dtype} is given values that are not whole numbers", "give whole numbers in an .npz file")
+    return whole
+
+
+def _archive(path: str) -> dict[str, Array]:
+    """The arrays of an .npz file. Raises: CleaveError for a file that is none or is damaged, OSError."""
+    try:
+        with np.lib.npyio.NpzFile(io.BytesIO(read(path))) as file:
+            return {name: file[name] for name in file.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise CleaveError(path, "not an .npz file of numbers", "write arrays by name with numpy.savez") from error
 
 
 def _chosen(file: Mapping[str, Array], slot: Slot, shape: tuple[int, ...]) -> Array:
     if slot.name not in file:
         raise CleaveError(None, f"the file has no array '{slot.name}'", f"it has {', '.join(sorted(file)) or 'none'}")
     array = file[slot.name]
+    if array.dtype.kind not in "biuf":
+        raise CleaveError(None, f"array '{slot.name}' is {array.dtype}, which is not real numbers", f"the program takes {slot.dtype}")
     if array.shape != shape:
         raise CleaveError(None, f"array '{slot.name}' is {list(array.shape)}, layout '{slot.layout}' makes it {list(shape)}")
     return _held(array, slot.dtype)
@@ -83,7 +110,7 @@ def loaded(path: str, alternative: int) -> tuple[Runnable, ...]:
     for universe in (XDSL_UNIVERSE, CLEAVE_UNIVERSE):
         for name, dialect in universe.all_dialects.items():
             ctx.register_dialect(name, dialect)
-    source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    source = read(path)
     module = parse_module(ctx, source, "stdin" if path == "-" else path)
     verify(module)
     return runnables(module, alternative)
@@ -145,11 +172,20 @@ def dimensions(text: str) -> dict[str, int]:
     """Sizes written `n=300,m=4`. Raises: UsageError."""
     sizes: dict[str, int] = {}
     for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
-        if not value.strip().isdigit() or name.strip() in sizes:
+        name, _, value = (word.strip() for word in part.partition("="))
+        if not name or not (value.isascii() and value.isdigit()) or name in sizes:
             raise UsageError(f"--dims '{text}': expected name=size once for each name, found '{part}'")
-        sizes[name.strip()] = int(value)
+        if len(value) > _DIGITS:
+            raise UsageError(f"--dims: size of '{name}' has {len(value)} digits; at most {_DIGITS} are read")
+        sizes[name] = int(value)
     return sizes
+
+
+def natural(text: str) -> int:
+    """A count or number from 0 up. Raises: argparse.ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 up")
+    return int(text)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -157,10 +193,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("file", help="module to run, - for standard input")
     parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
     parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")
-    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of random inputs")
     parser.add_argument("--precision", choices=get_args(Precision), help="how floats are held: f64 (default), f32, or rounded as declared")
     parser.add_argument("--program", default="", help="name of the one program to run")
-    parser.add_argument("--alternative", type=int, default=0, help="which of a graph's alternatives to run")
+    parser.add_argument("--alternative", type=natural, default=0, help="which of a graph's alternatives to run")
     parser.add_argument("--print", dest="full", action="store_true", help="print every element of the results")
     parser.add_argument("--output", help="write the results to this .npz file, as result_0, result_1, ...")
     parser.add_argument("--compare", help="module to compare with, run on the same inputs; reports the errors of FILE against it")
@@ -187,14 +223,17 @@ def execute(args: argparse.Namespace) -> int:
         results = run(program, arrays, sizes, precision_of(program, asked))
         where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
         print(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
+        for value in results:
+            saved[f"result_{len(saved)}"] = value
         if other is not None:
             accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
             continue
         for slot, value in zip(program.outputs, results, strict=True):
             print(described(slot, value, args.full))
-            saved[f"result_{len(saved)}"] = value
     if args.output is not None:
-        np.savez(args.output, **saved)
+        archive = io.BytesIO()
+        np.savez(archive, **saved)
+        write(args.output, archive.getvalue())
     return 0 if accepted else 1
 
 
@@ -234,8 +273,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except UsageError as error:
         print(f"cleave-run: error: {error}", file=sys.stderr)
+    except MemoryError as error:
+        print(f"cleave-run: error: {error or 'out of memory'}; give smaller --dims", file=sys.stderr)
     except OSError as error:
-        print(f"cleave-run: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"cleave-run: error: {told(error)}", file=sys.stderr)
     return 2
 
 

@@ -1,5 +1,6 @@
 """Running modules: sizes, inputs, comparison and exit codes."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,11 @@ def test_errors(a: list[float], b: list[float], expected: tuple[float, float]) -
     [
         (("--dims", "k=2,k=3"), 2, "--dims 'k=2,k=3'"),
         (("--dims", "k"), 2, "found 'k'"),
+        (("--dims", "k=\u00b2"), 2, "found 'k=\u00b2'"),
+        (("--dims", "=2"), 2, "found '=2'"),
+        (("--dims", "k=" + "9" * 5000), 2, "size of 'k' has 5000 digits; at most 18 are read"),
+        (("--dims", "k=" + "9" * 18), 2, "input 'y' of @product would have 5999999999999999994 elements; give smaller --dims"),
+        (("--dims", f"k={10**14}"), 2, "Unable to allocate"),
         (("--dims", "k=2", "--inputs", "nothing"), 2, "neither random, a number nor an .npz file"),
         (("--dims", "k=2", "--inputs", "absent.npz"), 2, "absent.npz: No such file"),
         (("--program", "other"), 2, "no program is named 'other'; there are: product"),
@@ -97,6 +103,76 @@ def test_mistakes_are_one_line(args: tuple[str, ...], code: int, message: str, p
     assert out == ""
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("option", "value"), [("--seed", "-1"), ("--alternative", "-1"), ("--seed", "1.5"), ("--seed", "\u00b2")])
+def test_numbers_that_count_from_zero(option: str, value: str, product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cleave_run.main([product, option, value])
+    assert stopped.value.code == 2
+    assert f"argument {option}: '{value}' is not a whole number from 0 up" in capsys.readouterr().err
+
+
+def _archive(**arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=True, **arrays)
+    return file.getvalue()
+
+
+def _array(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+ZEROS = np.zeros((6, 3)), np.zeros(12)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not an .npz file of numbers"),
+        (b"hello", "not an .npz file of numbers"),
+        (_archive(x=ZEROS[0], y=ZEROS[1])[:60], "not an .npz file of numbers"),
+        (_archive(x=ZEROS[0], y=ZEROS[1])[:-40], "not an .npz file of numbers"),
+        (_array(ZEROS[0]), "not an .npz file of numbers"),
+        (_archive(x=np.full((6, 3), None), y=ZEROS[1]), "not an .npz file of numbers"),
+        (_archive(x=np.full((6, 3), "a"), y=ZEROS[1]), "array 'x' is <U1, which is not real numbers; the program takes f32"),
+        (_archive(x=ZEROS[0] * 1j, y=ZEROS[1]), "array 'x' is complex128, which is not real numbers"),
+        (_archive(x=ZEROS[0]), "the file has no array 'y'; it has x"),
+        (_archive(x=ZEROS[1], y=ZEROS[1]), "array 'x' is [12], layout 'n m' makes it [6, 3]"),
+    ],
+)
+def test_files_that_hold_no_such_inputs(
+    data: bytes, message: str, product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.npz"
+    path.write_bytes(data)
+    assert cleave_run.main([product, "--dims", "k=2", "--inputs", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_whole_numbers_are_not_rounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ids.mlir"
+    path.write_text(
+        'alg.graph @ids axes [m = 2] (%x: !alg.tensor<[m], i64> layout "m") -> (!alg.tensor<[m], i64> layout "m") {\n  alg.yield %x\n}\n'
+    )
+    for value, code in (("3", 0), ("0.5", 1), ("nan", 1)):
+        assert cleave_run.main([str(path), "--inputs", value]) == code
+        assert ("an input of i64 is given values that are not whole numbers" in capsys.readouterr().err) == bool(code)
+
+
+def test_results_are_written_to_the_very_file_named(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert cleave_run.main([product, "--dims", "k=2", "--output", str(out), "--compare", product]) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".mlir"] == ["out"]
+    with np.load(out) as file:
+        assert file["result_0"].shape == (2, 3)
+    assert cleave_run.main([product, "--dims", "k=2", "--output", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"cleave-run: error: {tmp_path}: Is a directory\n"
 
 
 def test_a_malformed_program_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

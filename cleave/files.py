@@ -1,0 +1,37 @@
+"""Files that a command line names, `-` for the standard streams. What goes wrong is an OSError that has the file's name."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+
+def read(path: str) -> bytes:
+    """The bytes of a file, of standard input for `-`. Raises: OSError with a file name."""
+    if path != "-":
+        return Path(path).read_bytes()
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
+    return sys.stdin.buffer.read()
+
+
+def write(path: str, data: bytes) -> None:
+    """Makes a file of that very name with these bytes, or puts them on standard output for `-`. Raises: OSError with a file name."""
+    try:
+        if path != "-":
+            Path(path).write_bytes(data)
+            return
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output" if path == "-" else path) from error
+
+
+def told(error: OSError) -> str:
+    """What went wrong with which file; one without a name is standard output, as `read` and `write` name theirs."""
+    return f"{error.filename or 'standard output'}: {error.strerror or error}"

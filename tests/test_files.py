@@ -1,0 +1,43 @@
+"""Files by name, standard streams for `-`: what fails says which file it was."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from cleave.files import read, told, write
+
+
+def test_exactly_the_file_named(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(str(path), b"\x00\xff")
+    assert read(str(path)) == b"\x00\xff"
+
+
+@pytest.mark.parametrize("name", ["{folder}", "{folder}/absent/out", "/dev/full"])
+def test_what_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
+    path = name.format(folder=tmp_path)
+    with pytest.raises(OSError, match=path) as raised:
+        write(path, b"text")
+    assert told(raised.value).startswith(f"{path}: ")
+
+
+def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"in")))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out))
+    print("first")
+    write("-", b"then")
+    assert (read("-"), out.getvalue()) == (b"in", b"first\nthen")
+
+
+def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OSError, match="standard input") as raised:
+        read("-")
+    assert told(raised.value) == "standard input: Bad file descriptor"
+    with pytest.raises(OSError, match="standard output") as raised:
+        write("-", b"text")
+    assert told(raised.value) == "standard output: Bad file descriptor"

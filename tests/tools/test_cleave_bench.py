@@ -1,0 +1,31 @@
+"""Mistakes in the command line of the benchmarks are found before anything is measured."""
+
+from pathlib import Path
+
+import pytest
+
+from cleave.tools import cleave_bench
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: command"),
+        (["search", "--json", "{folder}"], "is a folder"),
+        (["search", "--json", "{folder}/absent/out.json"], "cannot be written"),
+        (["programs", "--json", "{folder}/absent/out.json"], "cannot be written"),
+        (["search", "--mutants", "-1"], "'-1' is not a whole number from 1 up"),
+        (["search", "--mutants", "many"], "'many' is not a whole number from 1 up"),
+        (["programs", "--dtype", "float8"], "invalid choice: 'float8'"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cleave_bench.main([argument.format(folder=tmp_path) for argument in arguments])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_such_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cleave_bench.main(["search", "--only", "nothing of this name"]) == 2
+    assert capsys.readouterr().err == "cleave-bench: error: no program's name contains 'nothing of this name'\n"

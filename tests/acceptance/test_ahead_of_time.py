@@ -1,0 +1,64 @@
+"""The demo's kernels compile for every architecture when scheduled for a machine of it, from Python and from TTIR, and fit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from cleave.algebra import gate, stabilize
+from cleave.dialects import tt
+from cleave.frontend import capture
+from cleave.graph import Graph
+from cleave.runtime.compile import SHARED_LIMITS, compile_module, compile_ttir
+from cleave.runtime.execute import Executable, executable
+from cleave.runtime.plan import calls
+from cleave.schedule import schedule, target
+from cleave.schedule.program import Dot, Program, walk
+from cleave.search import superoptimize
+from cleave.tools import demo
+
+MACHINES = {"a100": "sm_80", "h200": "sm_90", "b200": "sm_100", "mi300x": "gfx942"}
+
+
+def scheduled(machine: str, *arguments: Tensor) -> tuple[Program, Executable]:
+    """The demo's function for arguments of these sizes."""
+    graph: Graph = capture(demo.grouped_query, arguments).graph
+    found = [entry.graph for entry in superoptimize(graph).alternatives]
+    kept = [found[0], *(found[1 + index] for index in gate(graph, found[1:]).kept)]
+    program = schedule([stabilize(each) for each in kept], {}, frozenset(), target(machine))
+    return program, executable(program)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_demo_compiles_and_fits(machine: str) -> None:
+    architecture = MACHINES[machine]
+    _, ready = scheduled(machine, *demo.example(64))
+    for kernel in compile_module(ready.module, architecture):
+        assert kernel.spills == 0
+        assert 0 < kernel.shared <= SHARED_LIMITS[architecture]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_demo_compiles_from_its_ttir(machine: str) -> None:
+    """Through Triton's own parser."""
+    _, ready = scheduled(machine, *demo.example(64))
+    functions = {op.sym_name.data: op for op in ready.module.ops if isinstance(op, tt.FuncOp)}
+    for call in calls(ready.plan):
+        kernel = compile_ttir(ready.module, functions[call.kernel], call, MACHINES[machine])
+        assert kernel.spills == 0
+        assert 0 < kernel.shared <= SHARED_LIMITS[MACHINES[machine]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_large_dots_are_wgmma_on_hopper(dtype: torch.dtype) -> None:
+    """Both dots of the loop, which have 128 rows at this size."""
+    heads = (32, 8, 8)
+    program, ready = scheduled("h200", *(torch.empty(1, count, 4096, 128, dtype=dtype) for count in heads))
+    (kernel,) = compile_module(ready.module, "sm_90")
+    dots = [statement for each in program.kernels for statement in walk(each.body) if isinstance(statement, Dot)]
+    assert len(dots) == 2
+    assert all(dict(dot.out.type.dims)[dot.out.type.names[0]] >= 64 for dot in dots)
+    assert kernel.spills == 0 and kernel.shared <= SHARED_LIMITS["sm_90"]
+    steps = [dict(dot.a.type.dims)[dot.over] // 16 for dot in dots]
+    assert kernel.wgmma >= sum(steps)

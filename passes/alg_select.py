@@ -1,7 +1,7 @@
 """
 Keep one alternative: an `alg.alternatives` is replaced by the operations of one of its regions.
 
-    alg.alternatives                                  alg-select{name=split}
+    alg.alternatives                                  alg-select{alternative=split}
       alternative "as written" { ... }
       alternative "split" { A; alg.yield %x }    ->   A; alg.yield %x
 

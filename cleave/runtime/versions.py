@@ -56,14 +56,22 @@ def scratch_bytes(metadata: Any) -> int:
 
 def prepare_interpreter() -> None:
     """
-    Repairs what Triton 3.6's interpreter does with loop bounds: a scalar is an array of one element there, which numpy 2.4 does
-    not convert to an integer.
+    Repairs what Triton's interpreters do wrong: a boolean scalar becomes a tile of integers, which are no mask; and in 3.6 a scalar
+    as a loop bound is an array of one element, which numpy 2.4 does not convert to an integer.
     """
-    if triton_version() >= (3, 7):
-        return
     from triton.runtime import interpreter
 
     module: Any = interpreter
+    splat = module.InterpreterBuilder.create_splat
+
+    def splatted(builder: Any, tile: Any, scalar: Any) -> Any:
+        made = splat(builder, tile, scalar)
+        made.data = made.data.astype(scalar.data.dtype)
+        return made
+
+    module.InterpreterBuilder.create_splat = splatted
+    if triton_version() >= (3, 7):
+        return
     patch = module._patch_lang_tensor
 
     def index(scalar: Any) -> int:

@@ -234,7 +234,8 @@ class Resolver:
                 return self._concat(position, op, at, _names(axes), at[new])
             case "gather", (str(axis),):
                 indices = self._arg(args[1], at)
-                data = Index("data", node=indices, axes=indices.axes, loose=True)
+                # A negative index is a mistake of the caller's, which must not read other memory.
+                data = _clamped(Index("data", node=indices, axes=indices.axes))
                 return self._arg(args[0], {**at, axis: data})
             case "exp", _:
                 return self._exp(position, op, at)

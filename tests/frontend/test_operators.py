@@ -140,6 +140,7 @@ CASES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "dropout_off": ("x: F.dropout(x, 0.5, training=False) + 1", (X,)),
     "embedding": ("i, w: F.embedding(i, w)", (integers(7, 2, 3), random(7, 4))),
     "index": ("x, i: (x[i], x[:, i])", (random(5, 6), integers(5, 3))),
+    "index_from_end": ("x, i: (x[i - 5], x[:, i - 3], x.mT[i - 2])", (random(5, 6), integers(5, 3))),
     "index_select": ("x, i: x.index_select(1, i) * 2", (random(3, 6), integers(6, 4))),
     "gather": ("x, i: x.gather(1, i)", (random(3, 6), integers(6, 3, 4))),
     "take_along_dim": ("x, i: torch.take_along_dim(x, i, dim=0)", (random(5, 3), integers(5, 2, 3))),

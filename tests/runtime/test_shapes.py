@@ -1,4 +1,4 @@
-"""Arrays with no dimensions and with no elements, as inputs and as results."""
+"""Arrays with no dimensions and with no elements, as inputs and as results; rows named by an integer tensor."""
 
 from __future__ import annotations
 
@@ -52,3 +52,14 @@ def test_no_elements_fit_any_strides(shape: tuple[int, int, int]) -> None:
     buffer = Buffer("x", ("a", "b", "c"), "f32", (40, 8, 1))
     empty = torch.empty(shape)
     assert fitting(empty, buffer, "a b c", sizes) is empty
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("width", [7, 64])
+def test_rows_by_an_integer_tensor(width: int, dtype: torch.dtype) -> None:
+    """The index is a scalar beside a tile of columns. Outside of the table nothing is read, whatever the result is then."""
+    table, places = torch.randn(5, width), torch.tensor([0, -1, 4, -5], dtype=dtype)
+    compiled = cleave.compile(lambda table, places: table[places], table, places)
+    torch.testing.assert_close(compiled(table, places), table[places])
+    outside = torch.tensor([10**6, -(10**6), 5, -6], dtype=dtype)
+    assert compiled(table, outside).shape == (4, width)

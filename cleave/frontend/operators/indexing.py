@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import torch
+
 from ..atoms import Dim
 from ..sizes import equal
 from ..values import Lowering, Value
 from ..views import reshaped, wrapped
-from .elementwise import choose, compare
+from .elementwise import as_value, choose, common_dtype, compare
 from .reductions import reduced
 from .table import Result, lowers
 
 
 def gathered(cx: Lowering, table: Value, dim: int, indices: Value) -> Value:
     """The table with one dimension replaced by the dimensions of an integer tensor."""
-    if indices.dtype.is_floating_point or str(indices.dtype) == "torch.bool":
+    if not is_integer(indices):
         cx.fail(f"an index of dtype {str(indices.dtype).removeprefix('torch.')} is not supported", "use an integer tensor")
     space: dict[Hashable, Dim] = {("table", at): d for at, d in enumerate(table.dims)}
     labels = [("index", at) for at in range(len(indices.dims))]
@@ -50,7 +52,7 @@ def index(cx: Lowering, result: Result, self: Value, indices: Sequence[Value | N
     if len(given) != 1:
         cx.fail(f"an index by {len(given)} tensors is not supported", "index by one integer tensor at a time")
     at, entry = given[0]
-    return gathered(cx, self, at, entry)
+    return gathered(cx, self, at, from_start(cx, entry, self.dims[at]))
 
 
 @lowers("gather")
@@ -79,6 +81,21 @@ def one_hot(cx: Lowering, result: Result, self: Value, num_classes: int = -1) ->
     position = Value((*dims, places), cx.position(places), self.dtype)
     here = compare(cx, "eq", Value((*self.dims, ()), self.node, self.dtype), position)
     return choose(cx, result.dtype, here, 1, 0)
+
+
+def from_start(cx: Lowering, indices: Value, dim: Dim) -> Value:
+    """Positions in a dimension, negative ones counted from its end."""
+    if not is_integer(indices):
+        return indices
+    dims, nodes = cx.elementwise_space([indices, as_value(cx, cx.size(dim))])
+    work = common_dtype(cx, indices.dtype, nodes)
+    moved = cx.node("add", [cx.cast(node, work) for node in nodes], work)
+    return choose(cx, indices.dtype, compare(cx, "lt", indices, 0), Value(dims, moved, indices.dtype), indices)
+
+
+def is_integer(value: Value) -> bool:
+    """Whether a value is of an integer type, which booleans are not."""
+    return not value.dtype.is_floating_point and value.dtype != torch.bool
 
 
 def picked(cx: Lowering, table: Value, at: int, index: Value) -> Value:

@@ -38,6 +38,7 @@ _LIBRARIES = (
     "<string>",
     "<frozen",
 )
+_DEVICES = ("cpu", "cuda")
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._dynamo")
 _PLACE = "cleave_place"
 _config: Any = fx_config
@@ -82,6 +83,10 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
     place = _definition(function)
+    for leaf in (leaves[at] for at in tensors):
+        if leaf.value.layout != torch.strided or leaf.value.device.type not in _DEVICES:
+            kind = str(leaf.value.layout).removeprefix("torch.")
+            raise CleaveError(place, f"argument '{leaf.name}' is {kind} on {leaf.value.device.type}", "pass a dense tensor on cpu or cuda")
     structure = _Structure()
     call = _Call(function, leaves, in_spec, structure)
     shapes = tuple(_hints(leaves[at].dynamic) or None for at in tensors)

@@ -108,7 +108,7 @@ def execute(
     """
     Runs a program on tensors in memory layout: on CUDA tensors compiled, on CPU tensors and numpy arrays interpreted.
 
-    Results are numpy arrays for numpy arrays (bf16 as float32), else torch tensors on the inputs' device.
+    Results are numpy arrays for numpy arrays (bf16 as float32), else torch tensors on the inputs' device, without inputs the CPU.
     Raises: CleaveError for tensors that do not fit the program.
     """
     ready = program if isinstance(program, Executable) else executable(program)
@@ -120,7 +120,7 @@ def execute(
         raise CleaveError(None, f"{plan.name} takes {len(plan.inputs)} inputs; {len(tensors)} are given")
     arrays = [_array(tensor, buffer.name, buffer.dtype) for tensor, buffer in zip(tensors, plan.inputs, strict=True)]
     results = INTERPRETER.run(ready.interpreted.plans[0], ready.interpreted.text, ready.interpreted.kernels, arrays, symbols)
-    if all(isinstance(tensor, torch.Tensor) for tensor in tensors) and tensors:
+    if all(isinstance(tensor, torch.Tensor) for tensor in tensors):
         return tuple(torch.from_numpy(result).to(TORCH_DTYPES[buffer.dtype]) for result, buffer in zip(results, plan.outputs, strict=True))
     return tuple(results)
 

@@ -118,7 +118,9 @@ class _Search:
         return Alternative(graph, price.flops, price.bytes, price.phases, score, name)
 
     def found(self) -> list[Graph]:
-        """The verified programs, in no particular order."""
+        """The verified programs, in no particular order; none where there is nothing to compute."""
+        if not self.graph.outputs:
+            return []
         pieces = segments(self.graph, self.options.piece)
         return self.found_in_pieces(pieces) if len(pieces) > 1 else self.found_whole()
 

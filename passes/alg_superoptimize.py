@@ -54,7 +54,7 @@ class AlgSuperoptimizePass(ModulePass):
     cost_factor: float = 2.0
     """An alternative may cost so many times what the program as written costs."""
 
-    classes: int = 4000
+    classes: int = 320
     """Most values the search looks at."""
 
     seconds: float = 60.0

@@ -42,7 +42,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Programs kept for a class and number of phases, and for the roots and number of phases; most work, steps and seconds."""
+    """
+    Programs kept for a class and number of phases, and for the roots and number of phases; the most work of a program, the most
+    partial programs tried, and the most seconds.
+    """
 
     keep: int
     wanted: int
@@ -105,6 +108,7 @@ class _Extraction:
         self.settled: dict[int, list[Program]] = {}
         self.heap: list[tuple[float, int, int, Program]] = []
         self.count = 0
+        self.tried = 0
 
     def _add(self, c: int, edge: Edge) -> None:
         bone = 0
@@ -119,15 +123,15 @@ class _Extraction:
 
     def run(self) -> list[str]:
         """Settles programs until none is left or a cap is hit; returns the caps."""
-        started, steps = time.monotonic(), 0
+        started, settled = time.monotonic(), 0
         for way in self.ways:
             if not way.args:
                 self._offer(way, ())
         while self.heap:
-            steps += 1
-            if steps > self.limits.steps:
+            settled += 1
+            if self.tried > self.limits.steps:
                 return [f"extraction stopped after {self.limits.steps} partial programs"]
-            if steps % 256 == 0 and time.monotonic() - started > self.limits.seconds:
+            if settled % 256 == 0 and time.monotonic() - started > self.limits.seconds:
                 return [f"extraction stopped after {self.limits.seconds:g} s"]
             program = heapq.heappop(self.heap)[-1]
             if self._open(program.root, program.phases, program.skeleton):
@@ -155,6 +159,7 @@ class _Extraction:
             self._offer(way, parts)
 
     def _offer(self, way: _Way, parts: tuple[Program, ...]) -> None:
+        self.tried += 1
         own, edges, classes, skeleton, phases, work = 1 << way.target, 0, 0, way.bone, 0, way.work
         for part in parts:
             if part.classes & own:

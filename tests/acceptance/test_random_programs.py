@@ -20,7 +20,7 @@ from tests.strategies import alg_programs, random_inputs, symbol_sizes
 
 from .pipeline import alternatives, run_tiles, scheduled
 
-SMALL = SearchOptions(classes=150, steps=500, alternatives=2, split_at_least=4, split_each=1)
+SMALL = SearchOptions(classes=150, steps=5000, alternatives=2, split_at_least=4, split_each=1)
 ROOM = 1e-6
 """Values are bounded by 1000 and divisors away from 0: float64 keeps ten digits, and alternatives may lose some more."""
 

@@ -239,3 +239,13 @@ def phases(graph: Graph) -> int:
     for op in graph.ops:
         depth.append(max((depth[arg] for arg in op.args), default=0) + (op.kind in ("reduce", "contract")))
     return max(depth[out.value] for out in graph.outputs)
+
+
+def focal_loss() -> Graph:
+    """-sum (1 - p)^2 log p of probabilities p: sums of sums in every factor."""
+    w = Write({"m": 512, "n": 4096}, {"x": "m n"})
+    (x,) = w.args
+    rest = w("sub", 1.0, w.probabilities("n", x, safe=True))
+    shifted = w("sub", x, w.max("n", x))
+    logs = w("sub", shifted, w("log", w.sum("n", w("exp", shifted))))
+    return w.done(w("neg", w.sum("n", w("mul", w("mul", rest, rest), logs))))

@@ -25,6 +25,7 @@ from tests.search.programs import (
     centred_norm_linear,
     contractions,
     cross_entropy,
+    focal_loss,
     latent_attention,
     linear_attention,
     log_probabilities,
@@ -260,6 +261,14 @@ def test_a_short_budget_still_gives_the_program() -> None:
     result = superoptimize(self_attention_block(), SearchOptions(seconds=0.0))
     assert result.alternatives[0].name == "as written"
     assert any("stopped" in cap for cap in result.caps)
+
+
+def test_sums_of_sums_stay_within_the_caps_on_work() -> None:
+    """A program whose sums would open without end is cut short by counted work, not by the clock, and still gets better forms."""
+    found = superoptimize(focal_loss(), SearchOptions(seconds=1e6))
+    assert any("classes with" in cap for cap in found.caps) and found.stats["classes"] < 400
+    assert any("partial programs" in cap for cap in found.caps)
+    assert min(entry.score for entry in found.alternatives[1:]) < found.alternatives[0].score
 
 
 def test_exponentials_may_nest_and_say_when_too_deep() -> None:

@@ -19,6 +19,8 @@ from .scheduler import assemble, considered, preferred
 from .targets import Target
 
 CROWDED = 0.04
+ALIKE = 0.1
+LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +52,28 @@ class Space:
         The most promising trials.
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
-        is too good nor the many ways of a small kernel crowd out the others.
+        is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
+        does a trial with the plans of one before.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
             repeats = [0] * len(candidate.ranked)
             for trial in sorted(self._of(position, candidate), key=lambda trial: trial.seconds):
-                repeat = 0
+                repeat = 0.0
                 if trial.varied is not None:
                     repeats[trial.varied] += 1
-                    repeat = repeats[trial.varied]
+                    share = candidate.ranked[trial.varied][0].cost.seconds / sum(ways[0].cost.seconds for ways in candidate.ranked)
+                    repeat = repeats[trial.varied] / max(share, LEAST_SHARE)
                 ordered.append((trial.seconds * (1 + CROWDED * repeat), position, trial))
         ordered.sort(key=lambda entry: entry[:2])
-        trials = [trial for _, _, trial in ordered]
+        plans: dict[object, int] = {}
+        apart: list[tuple[float, int, Trial]] = []
+        for seconds, _, trial in ordered:
+            alike = self._plans(trial)
+            plans[alike] = plans.get(alike, -1) + 1
+            apart.append((seconds * (1 + ALIKE * plans[alike]), len(apart), trial))
+        apart.sort(key=lambda entry: entry[:2])
+        trials = [trial for _, _, trial in apart]
         first = next(trial for trial in trials if trial.division == 0 and trial.varied is None)
         return [first, *(trial for trial in trials if trial is not first)][: max(1, count)]
 
@@ -94,9 +105,12 @@ class Space:
 
     def text(self, trial: Trial) -> str:
         """What a trial is, in a line."""
-        name, candidate = self.divisions[trial.division]
-        plans = [str(ways[pick].plan) for ways, pick in zip(candidate.ranked, trial.picks, strict=True)]
-        return f"{name}: " + " | ".join(plans)
+        name, _ = self.divisions[trial.division]
+        return f"{name}: " + " | ".join(self._plans(trial))
+
+    def _plans(self, trial: Trial) -> tuple[str, ...]:
+        ranked = self.divisions[trial.division][1].ranked
+        return tuple(str(ways[pick].plan) for ways, pick in zip(ranked, trial.picks, strict=True))
 
 
 def space(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from .cost import BYTES, REPLAY, START
 from .kernels import Choice, Kernels, ScheduleOptions
 from .nodes import REDUCING, EntangledError
-from .partition import Item, Source, cut_candidates, grounded, items, needs, problem_of
+from .partition import Item, Source, cut_candidates, grounded, items, needs, operand_cuts, problem_of
 from .targets import Target
 
 FEW_REDUCTIONS = 9
@@ -210,6 +210,16 @@ class Fusion:
             self.kernels.ranked(group, found.stored, False) or (coarse,) for group, coarse in zip(found.groups, found.choices, strict=True)
         ]
         return replace(found, choices=[ways[0] for ways in ranked], ranked=ranked)
+
+    def least(self) -> float:
+        """The coarse estimate of the fastest partition, of a small graph with those that store computed operands of contractions."""
+        found = self.rough()
+        graph = self.source.graph
+        operands = operand_cuts(graph, self.source.sizes) if self.patient else ()
+        if operands:
+            for more in ((), cut_candidates(graph)):
+                self.partition(tuple(sorted({*self.forced, *operands, *more})))
+        return min(candidate.seconds for candidate in (*found, *self.tried.values()))
 
     def others(self, best: Candidate) -> list[Candidate]:
         """The next best partitions that were tried, planned in full."""

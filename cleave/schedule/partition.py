@@ -171,4 +171,26 @@ def cut_candidates(graph: Graph) -> tuple[int, ...]:
     return tuple(sorted(at for at in out if users[at]))
 
 
+def operand_cuts(graph: Graph, sizes: Sizes) -> tuple[int, ...]:
+    """
+    The half-precision operands of contractions that are computed, and anew for every tile of the axes that they lack.
+
+    Stored first, they reach the dots straight from memory. What is larger than half of all arguments and results is left out.
+    """
+    used = {op.attr[0] for op in graph.ops if op.kind == "input"}
+    moved = [entry.axes for place, entry in enumerate(graph.inputs) if place in used]
+    moved += [graph.ops[entry.value].axes for entry in graph.outputs]
+    most = sum(sizes.hint_product(axes) for axes in moved) // 2
+    out: set[int] = set()
+    for op in graph.ops:
+        if op.kind != "contract" or len(op.args) < 2:
+            continue
+        for at in op.args:
+            made = graph.ops[at]
+            computed = made.kind not in ("input", *_STRUCTURAL) and made.dtype in ("f16", "bf16")
+            if computed and set(op.axes) - set(made.axes) and sizes.hint_product(made.axes) <= most:
+                out.add(at)
+    return tuple(sorted(out))
+
+
 _STRUCTURAL = ("reduce", "contract", "shift", "rename", "split", "merge", "slice", "index", "concat", "pad", "gather")

@@ -25,6 +25,7 @@ CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
 SHORTEST_CHUNK = 64
 SURELY_FULL = 3
 MOST_FULL = 6
+SURELY_STORED = 2
 FARTHEST_FULL = 1.15
 
 
@@ -89,6 +90,9 @@ def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], sever
     ranked = sorted(rough, key=lambda entry: entry[0])
     near = FARTHEST_FULL * ranked[0][0]
     promising = {said for place, (seconds, said, _) in enumerate(ranked[:MOST_FULL]) if place < SURELY_FULL or seconds <= near}
+    if several:
+        stored = sorted((fusion.least(), place) for place, (_, _, fusion) in enumerate(ranked))
+        promising |= {ranked[place][1] for _, place in stored[:SURELY_STORED]}
     found: list[tuple[str, Candidate]] = []
     for seconds, said, fusion in rough:
         best = fusion.best() if said in promising else None

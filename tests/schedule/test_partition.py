@@ -8,15 +8,15 @@ import pytest
 
 from cleave.algebra import degrees
 from cleave.graph import Graph
-from cleave.schedule import ScheduleOptions
+from cleave.schedule import ScheduleOptions, candidates
 from cleave.schedule.chunks import Aligned
 from cleave.schedule.fusion import Fusion
-from cleave.schedule.partition import cut_candidates, grounded, source_of
-from cleave.schedule.program import Program
+from cleave.schedule.partition import cut_candidates, grounded, operand_cuts, source_of
+from cleave.schedule.program import Dot, Load, Program, walk
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 
-from .programs import H200, Input, Sketch, agrees, attention
+from .programs import H200, Input, Sketch, agrees, attention, norm_linear
 
 
 def early_division(mask: bool) -> Graph:
@@ -59,3 +59,35 @@ def test_a_stored_sum_takes_its_shift_along() -> None:
     shift = next(place for place, op in enumerate(graph.ops) if op.kind == "shift")
     assert grounded(source, (total,)) == tuple(sorted((total, shift)))
     assert grounded(source, (shift,)) == (shift,)
+
+
+def fed_from_memory(program: Program) -> bool:
+    """Whether every operand of every dot is loaded as it is."""
+    statements = [statement for kernel in program.kernels for statement in walk(kernel.body)]
+    loaded = {id(statement.out) for statement in statements if isinstance(statement, Load)}
+    dots = [statement for statement in statements if isinstance(statement, Dot)]
+    return bool(dots) and all(id(side) in loaded for dot in dots for side in (dot.a, dot.b))
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_what_dots_read_may_be_stored_first(gated: bool) -> None:
+    """Scaled rows are in the registers of one kernel, or in a workspace whose reader has nothing to do but dots."""
+    graph = norm_linear(m="2048", k="4096", c="6144", gated=gated)
+    (operand,) = operand_cuts(graph, Sizes(graph, {}, frozenset()))
+    assert graph.ops[operand].dtype == "f16"
+    found = [program for program in candidates([graph], {}, frozenset(), H200, count=32) if fed_from_memory(program)]
+    assert found and all(len(program.kernels) > 1 for program in found)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_operands_stored_first_keep_the_value(gated: bool) -> None:
+    graph = norm_linear(gated=gated)
+    program = cut(graph, operand_cuts(graph, Sizes(graph, {}, frozenset())))
+    assert program is not None and fed_from_memory(program)
+    agrees(graph, program)
+
+
+def test_operands_larger_than_what_is_moved_are_not_stored() -> None:
+    for n, stored in (("16", 1), ("4096", 0)):
+        graph = attention(m=n, n=n, d="64", e="64")
+        assert len(operand_cuts(graph, Sizes(graph, {}, frozenset()))) == stored

@@ -106,6 +106,22 @@ class Options:
     budget: float = tuner.Budget().seconds
     candidates: int = tuner.Budget().candidates
 
+    def __post_init__(self) -> None:
+        for name, kinds, least in (
+            ("split", bool, 0),
+            ("alternatives", int, 0),
+            ("seed", int, 0),
+            ("cache", bool, 0),
+            ("budget", (int, float), 0),
+            ("candidates", int, 1),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool) or not value >= least:
+                wanted = "True or False" if kinds is bool else f"a number of at least {least}"
+                raise ValueError(f"compile() option {name} is {value!r}; give {wanted}")
+        if self.tune not in (True, False, "auto"):
+            raise ValueError(f"compile() option tune is {self.tune!r}; give True, False or 'auto'")
+
 
 @dataclass
 class Compiled:
@@ -139,6 +155,8 @@ class Compiled:
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result, after looking at everything that may be wrong with the arguments."""
         flat = self.bindings.flatten(args, kwargs)
+        if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in flat):
+            raise CleaveError(None, "an argument requires a gradient and compiled programs have none", "detach it, or use torch.no_grad()")
         symbols = self.bindings.sizes(flat)
         views = self.bindings.views(flat, symbols)
         device = next((view.device for view in views), self.bindings.device)
@@ -209,7 +227,8 @@ def compile(
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
     examples' sizes; `weights` names arguments that stay the same between calls. `target` is a machine of
     `cleave.schedule.TARGETS`, or auto: the present GPU's, h200 where there is none. `options` are the fields of `Options`.
-    Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option.
+    Results carry no gradients. Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown
+    option, ValueError for one that is out of range.
     """
     unknown = sorted(set(options) - {entry.name for entry in fields(Options)})
     if unknown:

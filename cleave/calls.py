@@ -52,7 +52,13 @@ class Entry:
             value = args[place]
             if not isinstance(value, torch.Tensor):
                 return NotImplemented
-            if value.shape != shape or value.stride() != stride or value.dtype is not dtype or value.device != device:
+            if (
+                value.shape != shape
+                or value.stride() != stride
+                or value.dtype is not dtype
+                or value.device != device
+                or value.requires_grad
+            ):
                 return NotImplemented
         for place, kind, known in self._others:
             if type(args[place]) is not kind or args[place] != known:

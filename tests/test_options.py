@@ -1,0 +1,50 @@
+"""What `compile` refuses: options out of range, and arguments that want gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import cleave
+from cleave import CleaveError
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"split": "yes"},
+        {"alternatives": -1},
+        {"seed": "x"},
+        {"seed": True},
+        {"cache": 1},
+        {"budget": "x"},
+        {"budget": float("nan")},
+        {"candidates": 0},
+        {"tune": "always"},
+    ],
+)
+def test_options_out_of_range_are_named(option: dict[str, Any]) -> None:
+    (name,) = option
+    with pytest.raises(ValueError, match=f"option {name} is"):
+        cleave.compile(doubled, torch.ones(3), **option)
+
+
+def test_an_unknown_option_is_named() -> None:
+    with pytest.raises(TypeError, match="unknown option 'tuned'"):
+        cleave.compile(doubled, torch.ones(3), tuned=True)
+
+
+def test_gradients_are_refused_and_not_dropped() -> None:
+    compiled = cleave.compile(doubled, torch.ones(3))
+    wants = torch.ones(3, requires_grad=True)
+    with pytest.raises(CleaveError, match="gradient"):
+        compiled(wants)
+    with torch.no_grad():
+        assert torch.equal(compiled(wants), torch.full((3,), 2.0))
+    assert torch.equal(compiled(wants.detach()), torch.full((3,), 2.0))

@@ -27,7 +27,7 @@ from .explore import Exploration, explore
 from .extraction import Chosen, Limits, extract
 from .options import SearchOptions
 from .segments import Segment, joined, segments, unnamed
-from .split import dependent_reductions, split_axis, splittable
+from .split import dependent_reductions, lone_chunk, split_axis, splittable
 from .verify import Verifier
 
 MOST_AXES = 56
@@ -98,7 +98,8 @@ class _Search:
         over it.
         """
         out: list[Alternative] = []
-        for axis in splittable(self.graph) if len(self.graph.axes) <= MOST_AXES else ():
+        searchable = len(self.graph.axes) <= MOST_AXES and lone_chunk(self.graph) is None
+        for axis in splittable(self.graph) if searchable else ():
             if self.longest[axis] < self.options.split_at_least:
                 continue
             depths = {entry.name: dependent_reductions(entry.graph, axis) for entry in programs if axis in splittable(entry.graph)}
@@ -120,6 +121,10 @@ class _Search:
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order; none where there is nothing to compute."""
         if not self.graph.outputs:
+            return []
+        alone = lone_chunk(self.graph)
+        if alone is not None:
+            self.caps.append(f"axis '{alone}' is reduced without the axis that counts its chunks; nothing was searched")
             return []
         pieces = segments(self.graph, self.options.piece)
         return self.found_in_pieces(pieces) if len(pieces) > 1 else self.found_whole()

@@ -125,3 +125,19 @@ def _names(attr: Attr) -> set[str]:
     if isinstance(attr, tuple):
         return set[str]().union(*(_names(part) for part in attr))
     return {attr} if isinstance(attr, str) else set()
+
+
+def lone_chunk(graph: Graph) -> str | None:
+    """
+    A chunk axis that is reduced, or whose size is asked for, where the outer axis of its split is gone.
+
+    How many elements a chunk has depends on which chunk it is, so such a value has no place among those of the search.
+    """
+    outers = {axis.name: axis.chunk_of[1] for axis in graph.axes if axis.chunk_of is not None}
+    for op in graph.ops:
+        present = {axis for arg in op.args for axis in graph.ops[arg].axes}
+        removed = (str(op.attr[0]),) if op.kind == "size" else reduced_axes(op)
+        for axis in removed:
+            if axis in outers and outers[axis] not in present:
+                return axis
+    return None

@@ -187,8 +187,8 @@ def _worse(original: Graph, exact: list[list[Array]], ours: list[list[Array]], t
             if not np.isfinite(got[sound]).all():
                 return f"result {index} is not finite", True
             scale = np.maximum(np.abs(right[sound]), _size(right))
-            mine.append(np.abs(ref - right)[sound] / scale)
-            other.append(np.abs(got - right)[sound] / scale)
+            mine.append(np.abs(ref[sound] - right[sound]) / scale)
+            other.append(np.abs(got[sound] - right[sound]) / scale)
         unit = _UNIT.get(output.dtype, 0.0)
         for measure, name in ((_largest, "largest"), (_root_mean_square, "mean square")):
             error, before = measure(other), measure(mine)

@@ -42,7 +42,7 @@ def triton_file(module: ModuleOp) -> TritonFile:
     functions = [op for op in module.ops if isinstance(op, tt.FuncOp)]
     plans = plans_of(module)
     if not functions and not plans:
-        raise CleaveError(module, "there is no tt.func in the module")
+        raise CleaveError(module, "there is no tt.func in the module", "run convert-alg-to-sched,convert-sched-to-tt first")
     known = {op.sym_name.data for op in functions}
     for plan in plans:
         for call in calls(plan):

@@ -34,7 +34,8 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
             raise CleaveError(op, "is not lowered to Triton's IR", "run convert-sched-to-tt first")
     functions = [op for op in module.ops if isinstance(op, tt.FuncOp) and kernel in ("", op.sym_name.data)]
     if not functions:
-        raise CleaveError(module, f"there is no kernel '{kernel}'" if kernel else "there is no tt.func in the module")
+        found = f"there is no kernel '{kernel}'" if kernel else "there is no tt.func in the module"
+        raise CleaveError(module, found, "" if kernel else "run convert-alg-to-sched,convert-sched-to-tt first")
     out = ModuleOp([op.clone() for op in functions])
     for op in out.walk():
         for name in _FOR_READERS:

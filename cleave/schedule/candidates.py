@@ -121,7 +121,7 @@ def space(
     options: ScheduleOptions | None = None,
 ) -> Space:
     """What may be timed; arguments and errors as for `cleave.schedule.schedule`."""
-    found, notes = considered(graphs, sizes, dynamic, target, options or ScheduleOptions(), True)
+    found, notes = considered(graphs, sizes, dynamic, target, options or ScheduleOptions(peel=True), True)
     best = preferred(found)
     rest = sorted((entry for entry in found if entry is not best), key=lambda entry: entry[1].seconds)
     return Space(tuple(_full(entry) for entry in (best, *rest)), tuple(notes))

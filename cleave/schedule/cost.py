@@ -8,6 +8,7 @@ multiprocessor runs one after another. The model is meant to rank plans; its fig
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -40,6 +41,8 @@ LATENCY = 0.9e-6
 STEP = 0.12e-6
 OVERLAP_LOSS = 0.8
 """The share of vector work that dots of the same program do not hide, as fitted to fused loops on one H200."""
+UNEVEN_TAIL = 0.5
+"""The share of the longest program beyond the average that multiprocessors wait for at the end, where long programs may come last."""
 START = 1.5e-6
 REPLAY = 2.6e-6
 """What replaying a captured graph costs beyond the launches in it, in seconds."""
@@ -115,8 +118,8 @@ class Measure:
     """
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
-    The pass follows the program at `place` (0 first, 1 last) of every grid dimension; `varies` says that another program may
-    have other trips, `longest` is the most steps of a program.
+    The pass follows the program at `place` (0 first, 1 last) of every grid dimension; programs may have other trips along those that are
+    `varying`, `longest` is the most steps of a program. With `sorted` long programs come first.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, place: float = 0.5) -> None:
@@ -141,9 +144,20 @@ class Measure:
         for dim in kernel.grid:
             self.scalars[id(dim.start)] = min(int(self.grid[dim.dim] * place), self.grid[dim.dim] - 1) * dim.tile
             self.sources[id(dim.start)] = frozenset((dim.dim,))
-        self.varies = False
+        self.varying: frozenset[str] = frozenset()
+        self.sorted = False
         self.body(kernel.body, 1.0, False)
         self.longest = self.counts.steps
+
+    @property
+    def varies(self) -> bool:
+        """Whether programs may have different trips."""
+        return bool(self.varying)
+
+    @property
+    def uneven(self) -> float:
+        """How many times longer than the average the longest program is."""
+        return max(1.0, self.longest / self.counts.steps) if self.varies and self.counts.steps else 1.0
 
     def _from(self, args: Sequence[Var]) -> frozenset[str]:
         out: frozenset[str] = frozenset()
@@ -242,7 +256,7 @@ class Measure:
 
     def _loop(self, op: For, trips: float) -> None:
         start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
-        self.varies = self.varies or bool(self._from((op.start, op.stop)))
+        self.varying = self.varying | self._from((op.start, op.stop))
         count = max(0, -(-(stop - start) // op.step))
         self.scalars[id(op.index)] = start + (count // 2) * op.step
         # What is carried stays in registers to the end, and updates happen in place.
@@ -263,6 +277,8 @@ def measure(kernel: Kernel, sizes: Sizes) -> Measure:
         out.counts = _averaged([sample.counts for sample in samples])
         out.flops = sum(sample.flops for sample in samples) / len(samples)
         out.longest = max(sample.longest for sample in samples)
+        falling = all(before.longest >= after.longest for before, after in itertools.pairwise(samples))
+        out.sorted = falling and len(out.varying) == 1 and kernel.grid[-1].dim in out.varying
     return out
 
 
@@ -366,7 +382,12 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     vector = max(exps, work) + 0.3 * min(exps, work)
     busy = max(dots, vector) + OVERLAP_LOSS * min(dots, vector)
     largest = "dots" if dots >= vector else "exponentials" if exps > work else "elementwise work"
-    rounds = -(-programs // target.multiprocessors)
+    rounds = float(-(-programs // target.multiprocessors))
+    if walk.sorted:
+        # Short programs at the end even out what every multiprocessor does.
+        rounds = max(programs / target.multiprocessors, walk.uneven)
+    elif walk.varies:
+        rounds += UNEVEN_TAIL * (walk.uneven - 1)
     chain = START + walk.longest * max(STEP, LATENCY / ahead) + (LATENCY if not walk.longest else 0.0)
     times = {
         largest: rounds * busy,

@@ -203,7 +203,13 @@ class Emitter(Indices):
             dim = self.by_name[name]
             start = Var(name + "0", TileType((), "index"), f"first {', '.join(dim.axes)} of this program")
             self.starts[name] = start
-            grid.append(GridDim(name, ceildiv(self.sizes.product(dim.axes), dim.tile), dim.tile, start))
+            count = ceildiv(self.sizes.product(dim.axes), dim.tile)
+            grid.append(GridDim(name, count, dim.tile, start))
+            if name == self.plan.descending:
+                if count.constant is None:
+                    raise InfeasibleError(f"the last program along {name} is not known")
+                last = self.constant(max(0, count.constant - 1) * dim.tile, "index")
+                self.starts[name] = self.let(self.root, "sub", (last, Value(start, self.root)), "index", name=name + "_first").var
         missing = [dim.name for dim in self.plan.dims if dim.role == "grid" and dim.name not in self.starts]
         if missing:
             raise InfeasibleError(f"grid dimension {missing[0]} is not in the raster order")

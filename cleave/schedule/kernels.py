@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .cost import START, Cost, estimate, measure
+from .cost import START, Cost, Measure, estimate, measure
 from .loops import KernelEmitter
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
 from .plans import launches, plans
 from .problem import Problem
-from .program import Kernel, LibraryCall
+from .program import For, Kernel, LibraryCall, walk
 from .roles import Plan
 from .statements import InfeasibleError
 from .targets import Target
@@ -72,22 +72,27 @@ class Kernels:
 
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for plan in _peelings(plans(problem, self.options.plans, coarse), self.options.peel):
-            try:
-                kernel = KernelEmitter(problem, plan).kernel()
-            except InfeasibleError:
-                continue
-            measured = measure(kernel, problem.sizes)
-            for warps, stages in launches(problem, plan):
-                cost = estimate(measured, warps, stages, problem.sizes, self.target)
-                if cost is not None:
-                    found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), kernel, cost))
+        for first in plans(problem, self.options.plans, coarse):
+            for plan, measured in _variants(problem, first, coarse, self.options.peel):
+                for warps, stages in launches(problem, plan):
+                    cost = estimate(measured, warps, stages, problem.sizes, self.target)
+                    if cost is not None:
+                        found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
         least = min(choice.cost.seconds for choice in found)
         close = [choice for choice in found if choice.cost.seconds <= 1.02 * least]
-        best = min(close, key=lambda choice: (choice.plan.packed, choice.plan.peeled, choice.cost.registers > 224, choice.cost.seconds))
+        best = min(
+            close,
+            key=lambda choice: (
+                choice.plan.packed,
+                choice.plan.peeled,
+                bool(choice.plan.descending),
+                choice.cost.registers > 224,
+                choice.cost.seconds,
+            ),
+        )
         rest = [choice for choice in found if choice is not best]
         call = library_call(problem) if self.options.library else None
         if call is not None:
@@ -122,12 +127,40 @@ def _by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
     return replace(choice, cost=replace(cost, seconds=seconds), call=call) if seconds <= cost.seconds else choice
 
 
-def _peelings(found: Iterator[Plan], peel: bool) -> Iterator[Plan]:
-    """The plans, and where that is wanted each with loops that have a body without masks."""
-    for plan in found:
-        yield plan
-        if peel and any(dim.role == "loop" for dim in plan.dims):
-            yield replace(plan, peeled=True)
+def _variants(problem: Problem, plan: Plan, coarse: bool, peel: bool) -> Iterator[tuple[Plan, Measure]]:
+    """
+    A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where `peel`
+    wants it with loops that have a body without masks.
+    """
+    try:
+        measured = measure(KernelEmitter(problem, plan).kernel(), problem.sizes)
+    except InfeasibleError:
+        return
+    yield plan, measured
+    if coarse:
+        return
+    for moved in _longest_first(problem, plan, measured):
+        plan, measured = moved, measure(KernelEmitter(problem, moved).kernel(), problem.sizes)
+        yield plan, measured
+    if peel and any(dim.role == "loop" for dim in plan.dims):
+        plan = replace(plan, peeled=True)
+        kernel = KernelEmitter(problem, plan).kernel()
+        if _loops(kernel) > _loops(measured.kernel):
+            yield plan, measure(kernel, problem.sizes)
+
+
+def _longest_first(problem: Problem, plan: Plan, measured: Measure) -> list[Plan]:
+    """The plan with the grid dimension that programs differ in slowest and from its end, where that sorts them by length."""
+    if len(measured.varying) != 1:
+        return []
+    (name,) = measured.varying
+    dim = next(dim for dim in plan.dims if dim.name == name)
+    order = (*(other for other in plan.raster if other != name), name)
+    return [replace(plan, raster=order, descending=name)] if len(dim.axes) == 1 and problem.sizes.fixed(dim.axes[0]) else []
+
+
+def _loops(kernel: Kernel) -> int:
+    return sum(isinstance(statement, For) for statement in walk(kernel.body))
 
 
 def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:

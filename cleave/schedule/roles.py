@@ -30,7 +30,8 @@ class Plan:
     """
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
 
-    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask.
+    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask. The programs of a grid dimension
+    in `descending` are numbered from its end.
     """
 
     dims: tuple[Dim, ...]
@@ -38,6 +39,7 @@ class Plan:
     num_warps: int = 4
     num_stages: int = 3
     peeled: bool = False
+    descending: str = ""
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -53,7 +55,8 @@ class Plan:
 
     def __str__(self) -> str:
         parts = [f"{dim.name} {dim.role} {dim.tile}" for dim in self.dims]
-        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages{', peeled' if self.peeled else ''}"
+        order = f", from the last {self.descending}" if self.descending else ""
+        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages{', peeled' if self.peeled else ''}{order}"
 
 
 def power_of_two(value: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cleave.graph import Graph, Symbol
-from cleave.schedule import ScheduleOptions
+from cleave.schedule import ScheduleOptions, candidates
 from cleave.schedule.program import For, Kernel, Let, walk
 
-from .programs import agrees, attention, loops, scheduled
+from .programs import H200, agrees, attention, loops, scheduled
 
 PEELED = ScheduleOptions(peel=True)
 
@@ -90,3 +90,25 @@ def test_a_peeled_body_has_no_masks() -> None:
 def test_one_loop_unless_asked() -> None:
     (kernel,) = scheduled(big("causal")).kernels
     assert len(loops(kernel)) == 1
+
+
+@pytest.mark.parametrize(("mask", "first"), [("causal", True), ("", False)])
+def test_long_programs_may_come_first(mask: str, first: bool) -> None:
+    """Later rows have more keys: then programs are numbered from the last rows, slowest of all. Without a mask all are alike."""
+    found = candidates([big(mask)], {}, frozenset(), H200, count=12)
+    chosen = [kernel.grid[-1].dim for program in found for kernel in program.kernels if "from the last m" in program.notes[-1]]
+    assert bool(chosen) == first and set(chosen) <= {"m"}
+
+
+def test_programs_from_the_last_keep_values() -> None:
+    graph = attention(b="2", g="2", r="2", m="300", n="300", d="16", e="16", mask="causal")
+    found = [program for program in candidates([graph], {}, frozenset(), H200, count=200) if "from the last m" in program.notes[-1]]
+    assert found
+    for program in (found[0], found[-1]):
+        agrees(graph, program)
+
+
+def test_the_model_prefers_long_programs_first() -> None:
+    """Ahead of a program of the same tiles in any order, which may end with a long one."""
+    notes = [program.notes[-1] for program in candidates([big("causal")], {}, frozenset(), H200, count=2)]
+    assert any("from the last m" in note for note in notes)

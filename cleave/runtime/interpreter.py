@@ -95,7 +95,9 @@ class Interpreter:
             self._connection, self._process, self._owner = None, None, os.getpid()
         if self._connection is None or self._process is None or self._process.poll() is not None:
             self._stop()
-            self._process, ours = started("cleave.runtime.worker", {"TRITON_INTERPRET": "1", "TRITON_DEFAULT_FP_FUSION": "1"})
+            # Without a GPU in sight, what has no inputs runs on the CPU like everything else.
+            environment = {"TRITON_INTERPRET": "1", "TRITON_DEFAULT_FP_FUSION": "1", "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+            self._process, ours = started("cleave.runtime.worker", environment)
             self._connection = Connection(ours.detach())
         return self._connection
 

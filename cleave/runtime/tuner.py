@@ -50,6 +50,10 @@ class Space(Protocol):
         """The trial with these picks."""
         ...
 
+    def called(self, division: int, place: int, pick: int) -> bool:
+        """Whether a library routine is run in place of a kernel."""
+        ...
+
     def program(self, trial: Trial) -> Program:
         """The program of a trial."""
         ...
@@ -206,9 +210,9 @@ class Tuner:
         pending: dict[Future[Built], _Way] = {}
         for trial in trials:
             program = self.space.program(trial)
-            for way in _ways(trial):
+            for launch, way in enumerate(self._ways(trial)):
                 if way not in self._binaries and way not in self._failures and way not in pending.values():
-                    pending[self.pool.submit(program, self.architecture, [way.place], self.store)] = way
+                    pending[self.pool.submit(program, self.architecture, [launch], self.store)] = way
         total = len(pending)
         while pending:
             done, _ = wait(list(pending), timeout=0.25, return_when=FIRST_COMPLETED)
@@ -227,7 +231,12 @@ class Tuner:
                 break
 
     def _usable(self, way: _Way) -> bool:
-        return way in self._binaries and way not in self._failures
+        return self.space.called(way.division, way.place, way.pick) or (way in self._binaries and way not in self._failures)
+
+    def _ways(self, trial: Trial) -> list[_Way]:
+        """The ways that a trial runs its kernels in, in the order of their launches; what a library does is none."""
+        ways = [_Way(trial.division, place, pick) for place, pick in enumerate(trial.picks)]
+        return [way for way in ways if not self.space.called(way.division, way.place, way.pick)]
 
     def _repaired(self, trial: Trial) -> Trial | None:
         """The trial with kernels that do not fit, other than the varied one, run in the first way that does."""
@@ -245,7 +254,7 @@ class Tuner:
         return trial if tuple(picks) == trial.picks else self.space.trial(trial.division, picks)
 
     def _why_not(self, trial: Trial) -> str:
-        return next(self._failures[way] for way in _ways(trial) if way in self._failures)
+        return next(self._failures[way] for way in self._ways(trial) if way in self._failures)
 
     def _assemble(self, trials: Sequence[Trial]) -> list[_State]:
         """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
@@ -272,7 +281,7 @@ class Tuner:
                 state.dropped = f"cannot be lowered: {error}"
                 continue
             launches = [call.kernel for plan in file.plans for call in calls(plan)]
-            state.built = Built(file, {name: self._binaries[way] for name, way in zip(launches, _ways(trial), strict=True)})
+            state.built = Built(file, {name: self._binaries[way] for name, way in zip(launches, self._ways(trial), strict=True)})
             code = _code(state.built)
             if code in self._codes:
                 # The same program from another alternative: nothing new to time.
@@ -319,7 +328,7 @@ class Tuner:
                 ]
                 if others:
                     picks[place] = min(others, key=_measured).trial.picks[place]
-            if all(tuple(picks) != state.trial.picks for state in own):
+            if all(tuple(picks) != state.trial.picks for state in own) and self._ways(self.space.trial(division, picks)):
                 out.append(self.space.trial(division, picks))
         return out
 
@@ -408,23 +417,18 @@ class Tuner:
         """The candidate that spills least, where everything spills."""
         able: list[tuple[int, int]] = []
         for number, trial in enumerate(trials):
-            if all(way in self._binaries for way in _ways(trial)):
-                able.append((sum(self._binaries[way].spills for way in _ways(trial)), number))
+            if all(way in self._binaries for way in self._ways(trial)):
+                able.append((sum(self._binaries[way].spills for way in self._ways(trial)), number))
         if not able:
             reasons = sorted(set(self._failures.values()))
             raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")
         trial = trials[min(able)[1]]
         self._remarks.append(f"every candidate that fits {self.target.name} spills; the one that spills least is used")
-        for way in _ways(trial):
+        for way in self._ways(trial):
             self._failures.pop(way, None)
         self._states = [state for state in self._states if state.trial != trial]
         self._codes.clear()
         return self._assemble([trial])[0]
-
-
-def _ways(trial: Trial) -> list[_Way]:
-    """The ways that a trial runs its kernels in, in the order of their launches."""
-    return [_Way(trial.division, place, pick) for place, pick in enumerate(trial.picks)]
 
 
 def _measured(state: _State) -> float:

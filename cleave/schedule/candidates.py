@@ -21,6 +21,8 @@ from .targets import Target
 CROWDED = 0.04
 ALIKE = 0.1
 LEAST_SHARE = 0.2
+TIMED = ScheduleOptions(peel=True, library=True, compare=True)
+"""What is worth timing, though the model does not prefer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,9 @@ class Space:
         out = [Trial(position, best, seconds)]
         for place, ways in enumerate(candidate.ranked):
             for pick, way in enumerate(ways[1:], 1):
+                if way.call is not None and len(best) == 1:
+                    # Without a kernel there is nothing to build.
+                    continue
                 picks = (*best[:place], pick, *best[place + 1 :])
                 out.append(Trial(position, picks, seconds - ways[0].cost.seconds + way.cost.seconds))
         return out
@@ -97,6 +102,10 @@ class Space:
         seconds = sum(ways[pick].cost.seconds for ways, pick in zip(ranked, picks, strict=True))
         return Trial(division, tuple(picks), seconds)
 
+    def called(self, division: int, place: int, pick: int) -> bool:
+        """Whether a library routine is run in place of a kernel."""
+        return self.divisions[division][1].ranked[place][pick].call is not None
+
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
@@ -110,7 +119,8 @@ class Space:
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
         ranked = self.divisions[trial.division][1].ranked
-        return tuple(str(ways[pick].plan) for ways, pick in zip(ranked, trial.picks, strict=True))
+        chosen = [ways[pick] for ways, pick in zip(ranked, trial.picks, strict=True)]
+        return tuple("library" if choice.call is not None else str(choice.plan) for choice in chosen)
 
 
 def space(
@@ -121,7 +131,7 @@ def space(
     options: ScheduleOptions | None = None,
 ) -> Space:
     """What may be timed; arguments and errors as for `cleave.schedule.schedule`."""
-    found, notes = considered(graphs, sizes, dynamic, target, options or ScheduleOptions(peel=True), True)
+    found, notes = considered(graphs, sizes, dynamic, target, options or TIMED, True)
     best = preferred(found)
     rest = sorted((entry for entry in found if entry is not best), key=lambda entry: entry[1].seconds)
     return Space(tuple(_full(entry) for entry in (best, *rest)), tuple(notes))

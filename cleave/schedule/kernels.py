@@ -27,7 +27,8 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one. With `library`, plain products of two buffers may be left to a library.
+    beside the masked one. With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
+    beside the best kernel to be timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -37,6 +38,7 @@ class ScheduleOptions:
     partitions: int = 2
     peel: bool = False
     library: bool = False
+    compare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,13 @@ class Kernels:
         )
         rest = [choice for choice in found if choice is not best]
         call = library_call(problem) if self.options.library else None
-        if call is not None:
-            best = _by_library(best, call, self.target)
-        kept = (best,) if coarse else (best, *_varied(best, rest, self.options.ranked - 1))
+        if call is not None and self.options.compare:
+            ways = (best, _by_library(best, call, self.target))
+        elif call is not None:
+            ways = (min(best, _by_library(best, call, self.target), key=lambda choice: choice.cost.seconds),)
+        else:
+            ways = (best,)
+        kept = ways[:1] if coarse else (*ways, *_varied(best, rest, self.options.ranked - 1))
         return tuple(
             replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
             for choice in kept
@@ -121,10 +127,10 @@ def library_call(problem: Problem) -> LibraryCall | None:
 
 
 def _by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
-    """The choice run by a library, where the model finds that no slower. Libraries reach the dot rate but for launch and start."""
+    """The choice run by a library. Libraries reach the dot rate but for launch and start."""
     cost = choice.cost
     seconds = target.launch + START + max(cost.dot_flops / target.dot_rate, cost.memory_bytes / target.bandwidth)
-    return replace(choice, cost=replace(cost, seconds=seconds), call=call) if seconds <= cost.seconds else choice
+    return replace(choice, cost=replace(cost, seconds=seconds), call=call)
 
 
 def _variants(problem: Problem, plan: Plan, coarse: bool, peel: bool) -> Iterator[tuple[Plan, Measure]]:

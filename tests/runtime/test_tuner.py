@@ -30,6 +30,8 @@ class FakeSpace:
     """Divisions with so many ways for each kernel, and the model's estimate of each pick, in microseconds."""
 
     divisions: Sequence[Sequence[Sequence[float]]]
+    library: frozenset[tuple[int, int, int]] = frozenset()
+    """What a library does: the first of two kernels."""
 
     def trial(self, division: int, picks: Sequence[int]) -> Trial:
         ways = self.divisions[division]
@@ -48,7 +50,12 @@ class FakeSpace:
     def ways(self, division: int) -> tuple[int, ...]:
         return tuple(len(way) for way in self.divisions[division])
 
+    def called(self, division: int, place: int, pick: int) -> bool:
+        return (division, place, pick) in self.library
+
     def program(self, trial: Trial) -> Program:
+        if self.called(trial.division, 0, trial.picks[0]):
+            return replace(tile_programs.library(), notes=(self.text(trial),))
         program = tile_programs.split_sum() if len(trial.picks) == 2 else tile_programs.rows()
         return replace(program, notes=(self.text(trial),))
 
@@ -130,6 +137,17 @@ def tuned(space: FakeSpace, pool: FakePool, clock: FakeClock | None = None, stor
 
 def single(*estimates: float) -> FakeSpace:
     return FakeSpace([[list(estimates)]])
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_library_call_is_timed_and_not_compiled(fast: bool) -> None:
+    """The first kernel has a way of its own and a library call; the second, then the only launch, is compiled once."""
+    space = FakeSpace([[[10, 12], [5]]], frozenset({(0, 0, 1)}))
+    pool = FakePool()
+    result = tuned(space, pool, FakeClock({"0:0,0": 20, "0:1,0": 15 if fast else 25}))
+    assert result.program.notes == ("0:1,0" if fast else "0:0,0",)
+    assert len(result.built.binaries) == (1 if fast else 2)
+    assert sorted(pool.asked) == [(0, 0, 0), (0, 1, 0)]
 
 
 def test_the_fastest_wins_and_the_rest_is_reported() -> None:

@@ -12,7 +12,7 @@ from cleave.schedule import ScheduleOptions, candidates
 from cleave.schedule.chunks import Aligned
 from cleave.schedule.fusion import Fusion
 from cleave.schedule.partition import cut_candidates, grounded, operand_cuts, source_of
-from cleave.schedule.program import Dot, Load, Program, walk
+from cleave.schedule.program import Dot, LibraryCall, Load, Program, walk
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 
@@ -77,6 +77,19 @@ def test_what_dots_read_may_be_stored_first(gated: bool) -> None:
     assert graph.ops[operand].dtype == "f16"
     found = [program for program in candidates([graph], {}, frozenset(), H200, count=32) if fed_from_memory(program)]
     assert found and all(len(program.kernels) > 1 for program in found)
+
+
+def test_a_library_may_take_the_product_of_what_is_stored() -> None:
+    """Beside kernels, and never as what is taken untimed."""
+    s = Sketch("product", "m=2048 k=4096 c=6144", norm_linear().inputs)
+    x = s.cast(0, "f32")
+    scale = s.op("rsqrt", s.reduce("sum", s.op("mul", x, x), "k"))
+    normed = s.cast(s.op("mul", s.op("mul", x, scale), s.cast(1, "f32")), "f16")
+    s.output(s.contract(normed, 2, over="k"), "m c")
+    found = candidates([s.graph()], {}, frozenset(), H200, count=16)
+    calls = [any(isinstance(step, LibraryCall) for step in program.steps) for program in found]
+    assert not calls[0] and any(calls) and not all(calls)
+    assert all(program.kernels for program in found)
 
 
 @pytest.mark.parametrize("gated", [False, True])

@@ -54,8 +54,8 @@ class AlgSuperoptimizePass(ModulePass):
     cost_factor: float = 2.0
     """An alternative may cost so many times what the program as written costs."""
 
-    classes: int = 320
-    """Most values the search looks at."""
+    classes: int = 260
+    """Most values the search looks at, and four more for each operation of the program."""
 
     seconds: float = 60.0
     """Most seconds each stage of the search may take; what was found by then is kept."""

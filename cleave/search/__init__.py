@@ -1,8 +1,9 @@
 """
 The algebra search: equivalent programs for a graph, found without pattern knowledge of any workload.
 
-Reading order: fields, values (what a program computes), meaning (of each operation), egraph (classes of equal values), convert,
-rules, closure, freedom, explore, edges, extraction, emit, verify, reals, split, segments, api. Nothing here knows any IR.
+Reading order: fields, pieces (of axes), values (what a program computes), meaning (of each operation), egraph (classes of equal
+values), convert, rules, movement, closure, freedom, explore, edges, extraction, emit, verify, reals, split, segments, api.
+Nothing here knows any IR.
 """
 
 from .api import Alternative, SearchOptions, SearchResult, superoptimize

@@ -171,8 +171,9 @@ class _Search:
         hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
         edges = prune(build_edges(explored, found, hoisted), explored.roots)
         self.stats["edges"] = sum(len(made) for made in edges.of.values())
+        steps = self.options.steps + self.options.steps_each * len(self.graph.ops)
         limits = Limits(
-            self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, self.options.steps, self.options.seconds
+            self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, steps, self.options.seconds
         )  # fmt: skip
         programs, caps = extract(edges, explored.roots, limits)
         self.caps += caps

@@ -16,6 +16,7 @@ from .cost import hinted_sizes, volume
 from .egraph import EGraph
 from .freedom import without_free_maxima
 from .options import SEARCH_ROUND, SearchOptions
+from .pieces import pieces
 from .rules import Rules
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
@@ -64,7 +65,8 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     sizes = hinted_sizes(graph)
     largest = max((volume(sizes, op.axes) for op in graph.ops), default=1.0)
     rules = Rules(egraph, lambda mask: volume(sizes, egraph.names(mask)) <= largest * 1.0001)
-    caps = close(egraph, rules, Budget(options.classes, options.applications, options.seconds))
+    most = options.classes + options.classes_each * len(graph.ops)
+    caps = close(egraph, rules, Budget(most, options.applications, options.seconds))
     if egraph.dropped:
         caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
     for name, count in sorted(rules.hits.items()):
@@ -78,10 +80,12 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
 def _drawn(graph: Graph, options: SearchOptions) -> tuple[Graph, EGraph, Converted] | None:
     """The program without free maxima and its classes, at the first draw in which every choice goes both ways, or the best of some."""
     shared = copies(graph)
+    runs = pieces((graph,), shared)
     best: tuple[int, Graph, EGraph, Converted] | None = None
     for attempt in range(ATTEMPTS):
         seed = options.seed * ATTEMPTS + attempt
-        space = Space(graph.axes, points_of(graph.axes, SEARCH_ROUND, shared), SAMPLES, seed, tower_for(graph), shared)
+        points = points_of(graph.axes, SEARCH_ROUND, shared, runs)
+        space = Space(graph.axes, points, SAMPLES, seed, tower_for(graph), shared, pieces=runs)
         if unspoiled(graph, space) is None:
             break
         smaller = without_free_maxima(graph, space)

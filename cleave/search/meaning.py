@@ -3,7 +3,7 @@ The value of every operation of a graph, in a `Space`.
 
 The law: two graphs over the same inputs are equivalent when their outputs have equal values (see `values`). Casts between
 floating types are the identity here; what rounds is decided where dtypes are assigned. What the algebra does not see through
-(slices, concatenations, gathers, reshapes, integer division) is an unknown function of its operands.
+(gathers, reshapes, strided slices, integer division) is an unknown function of its operands.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..graph import Graph, Op
-from .attributes import axis_pairs, reduced_axes, whole
+from ..extents import Extent, extent
+from ..graph import Attr, Graph, Op
+from .attributes import axis_names, axis_pairs, reduced_axes, whole
 from .values import Space, Value
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -225,10 +226,26 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "split" if space.chunks.get(str(op.attr[2])) == (op.attr[0], op.attr[1]):
             return space.split(args[0], str(op.attr[0]), str(op.attr[1]), str(op.attr[2]))
         case "split" | "merge" | "slice" | "index" | "concat" | "pad" | "gather":
+            exact = placed(space, op.kind, op.attr, args)
+            if exact is not None:
+                return exact
             removed, added = moved_axes(op, [graph.ops[arg] for arg in op.args])
             return space.moved(f"{op.kind} {op.attr}", args, removed, added)
         case _:
             return space.unknown(op.kind, args)
+
+
+def placed(space: Space, kind: str, attr: tuple[Attr, ...], args: Sequence[Value]) -> Value | None:
+    """The value of a slice, of the element at a position or of a concatenation, where the pieces of the axes give it exactly."""
+    match kind, attr:
+        case ("slice", (str(axis), str(new), int() | str() | Extent() as start, 1)):
+            return space.sliced(args[0], axis, new, extent(start))
+        case ("index", (str(axis), int() | str() | Extent() as position)):
+            return space.at(args[0], axis, extent(position))
+        case ("concat", (parts, str(new))):
+            return space.concatenated(args, axis_names(parts), new)
+        case _:
+            return None
 
 
 def _negated(space: Space, a: Value) -> Value:

@@ -13,7 +13,8 @@ SEARCH_ROUND = Round(points=2, chunks=2, counting=False)
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
     """
-    What a search may spend. Caps on work (`classes`, `applications` of the rules, `steps` of extraction) keep it deterministic and small
+    What a search may spend. Caps on work (`classes`, `applications` of the rules, `steps` of extraction, and so
+    many `each` more for every operation of the program) keep it deterministic and small
     programs within about two seconds; the caps on seconds are for emergencies.
 
     `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
@@ -26,9 +27,11 @@ class SearchOptions:
     extra_ops: int = 24
     cost_factor: float = 2.0
     phase_weight: float = 0.05
-    classes: int = 320
+    classes: int = 260
     applications: int = 40000
-    steps: int = 200000
+    steps: int = 120000
+    classes_each: int = 4
+    steps_each: int = 5000
     seconds: float = 60.0
     alternatives: int = 12
     keep: int = 4

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..extents import Extent
 from ..graph import Axis
 from .fields import Ints, digest
+from .pieces import Pieces
 from .values import Bools, Space, Value, absorbed
 
 Floats = NDArray[np.float64]
@@ -40,8 +41,9 @@ class Reals(Space):
         symbols: Mapping[str, int],
         positive: bool,
         scale: float,
+        pieces: Pieces | None = None,
     ) -> None:
-        super().__init__(axes, points, samples, seed, (2**31 - 1,), copies, symbols)
+        super().__init__(axes, points, samples, seed, (2**31 - 1,), copies, symbols, pieces=pieces)
         self.positive = positive
         self.scale_of_leaves = scale
         self.overflowed: Bools = np.zeros(samples, bool)
@@ -80,9 +82,10 @@ class Reals(Space):
         """The extent."""
         return self.integer(extent.evaluate(self.symbols or {}))
 
-    def _axis_weights(self, axis: str) -> Ints:
-        share = self._unit(f"weights {self.copies.get(axis, axis)}", (axis,)) + 0.25
-        return cast(Ints, share / share.sum(axis=self.place[axis], keepdims=True) * self.extent(self.extents[axis]))
+    def _weights_of(self, name: str, extent: Extent, count: int, place: int) -> Ints:
+        line = tuple(count if at == place else 1 for at in range(2, self.rank))
+        share = (self._drawn(f"weights {name}", line) + 0.5) / self.tower[0] + 0.25
+        return cast(Ints, share / share.sum(axis=place, keepdims=True) * self.extent(extent))
 
     def _inverse_of(self, residues: Ints) -> Ints:
         return cast(Ints, 1.0 / np.asarray(residues))

@@ -10,8 +10,9 @@ be useless but not wrong. Rules work on flat forms and from the target downwards
   nested in a factor join; a sum of terms is a sum of sums
 - exp: of a sum, a product of exps, one for each set of axes that its terms have
 - log: of a product, a sum
+- slices and concatenations: see `movement`
 
-Distribution happens under a sum over axes only; elsewhere a common factor stays whole.
+Distribution happens under a sum over axes only, and not under one over a piece of an axis; elsewhere a common factor stays whole.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from itertools import combinations
 
 from .convert import counted, size_classes
 from .egraph import Call, EGraph, Exp, Product, Reduce, Sum
+from .movement import factor_of_concatenation, sum_in_pieces, take_inside
 
 ONE = Fraction(1)
 PART_LIMIT = 6
@@ -37,6 +39,7 @@ class Rules:
         self.e = egraph
         self.fits = fits
         self.hits: dict[str, int] = {}
+        self.of_pieces: set[int] = set()
 
     def apply(self, c: int) -> None:
         """Every rule on every form of a class."""
@@ -57,6 +60,10 @@ class Rules:
                 self.exp_of_sum(node)
             elif isinstance(node, Call) and node.kind == "log":
                 self.log(c, node)
+            elif isinstance(node, Call) and node.kind in ("slice", "index"):
+                take_inside(self.e, node)
+            elif isinstance(node, Call) and node.kind == "concat":
+                factor_of_concatenation(self.e, node)
 
     # Products.
 
@@ -215,7 +222,9 @@ class Rules:
             if not self.pull_out(node, product):
                 self.subsets(node, product)
                 self.join_nested(node, product)
-                self.distribute(node, product)
+                if node.mask not in self.of_pieces:
+                    self.distribute(node, product)
+                self.of_pieces.update(new.mask for new in sum_in_pieces(self.e, node, product))
         for total in body.sums[:2]:
             self.linear(node, total)
 

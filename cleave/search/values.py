@@ -14,9 +14,9 @@ less likely than 10^-12, and no graph is handed out without `verify`. What count
   declared extent where that is an integer, else the residue of its expression over random symbols. Linearity, exchange and
   pulling factors out hold, and no size can be confused with a number of points.
 - **Unknown functions** are a keyed pseudo-random function of the residues, elementwise; operations that move elements along
-  an axis (slice, concat, gather, ...) one of the whole line.
-- **Roots** are the power map with exponent 1/2 modulo the odd part of p - 1: multiplicative, but squares to +-x. Callers add
-  exponents before they evaluate.
+  an axis (gather, merge, ...) one of the whole line, but for slices, positions and concatenations, which are exact (`pieces`).
+- **Roots** are the power map with exponent 1/2 modulo the odd part of p - 1: multiplicative, with 1/sqrt(x) its inverse, but its
+  square is +-x. Callers add exponents before they evaluate.
 - **Maximum** picks the larger operand in a random order of the residues: associative, commutative, idempotent.
 - **Comparisons** are pseudo-random bits of the difference of the operands, with a <= b, b >= a and not (b < a) in
   agreement and x != x false: every value is taken to be a number, so guards against NaN fold away.
@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from ..extents import Extent
 from ..graph import Axis
 from .fields import SHORT_TOWER, Ints, digest, discrete_logarithm, generator_table, mix, power
+from .pieces import Pieces
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -77,6 +78,7 @@ class Space:
         copies: Mapping[str, str] | None = None,
         symbols: Mapping[str, int] | None = None,
         counting: bool = False,
+        pieces: Pieces | None = None,
     ) -> None:
         self.axes = tuple(axes)
         self.place = {axis.name: i + 2 for i, axis in enumerate(self.axes)}
@@ -87,6 +89,7 @@ class Space:
         self.seed = seed
         self.tower = tower
         self.copies = dict(copies or {})
+        self.pieces = dict(pieces or {})
         self.symbols = None if symbols is None else dict(symbols)
         self.counting = counting
         self.rank = len(self.axes) + 2
@@ -131,7 +134,13 @@ class Space:
         count = int(np.prod(sizes, dtype=np.int64))
         index = np.arange(1, count + 1, dtype=np.uint64).reshape(sizes)
         order = sorted(range(len(axes)), key=lambda i: self.place[axes[i]])
-        index = index.transpose(order).reshape(self._shape(axes))
+        return self._hashed(key, index.transpose(order).reshape(self._shape(axes)))
+
+    def _drawn(self, key: str, shape: tuple[int, ...]) -> Ints:
+        """Random residues of a shape without levels and samples."""
+        return self._hashed(key, np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64).reshape(shape))
+
+    def _hashed(self, key: str, index: NDArray[np.uint64]) -> Ints:
         h = mix(self.sample_keys ^ np.uint64(digest(f"draw {key}")))
         h = mix(h + index * np.uint64(0x9E3779B97F4A7C15))
         return self._levels(h)
@@ -192,12 +201,27 @@ class Space:
         return self._weights[axis]
 
     def _axis_weights(self, axis: str) -> Ints:
-        place, count, total = self.place[axis], self.points[axis], self.extent(self.extents[axis])
-        shape = (len(self.tower), self.samples, *self._shape((axis,)))
+        place = self.place[axis]
+        if axis not in self.pieces:
+            return self._weights_of(self.copies.get(axis, axis), self.extents[axis], self.points[axis], place)
+        counts = self._piece_points(axis)
+        parts = [self._weights_of(p.label, p.extent, count, place) for p, count in zip(self.pieces[axis], counts, strict=True)]
+        return np.concatenate(parts, place)
+
+    def _piece_points(self, axis: str) -> list[int]:
+        """The points of every piece of an axis: one of a single element, equally many of all others."""
+        singles = [piece.single for piece in self.pieces[axis]]
+        each = (self.points[axis] - sum(singles)) // max(len(singles) - sum(singles), 1)
+        return [1 if single else each for single in singles]
+
+    def _weights_of(self, name: str, extent: Extent, count: int, place: int) -> Ints:
+        """Weights of so many points along a dimension, that add up to an extent."""
+        total = self.extent(extent)
+        line = tuple(count if at == place else 1 for at in range(2, self.rank))
         if self.counting:
             share = total * self.fraction(Fraction(1, count)) % self.primes
-            return np.broadcast_to(share, shape)
-        weights = np.array(self.draw(f"weights {self.copies.get(axis, axis)}", (axis,)))
+            return np.broadcast_to(share, (len(self.tower), self.samples, *line))
+        weights = np.array(self._drawn(f"weights {name}", line))
         first = (slice(None),) * place
         others = weights[(*first, slice(1, None))].sum(axis=place, keepdims=True)
         weights[(*first, slice(0, 1))] = (total - others) % self.primes
@@ -268,8 +292,8 @@ class Space:
                 one = power(a.residues[level : level + 1], [odd], self.primes[level : level + 1])
                 wrong = (one != 1).any(axis=0)
                 self.inexact |= wrong.reshape(self.samples, -1).any(axis=1)
-            modulus = prime - 1 if exponent.denominator == 1 else odd
-            reduced = exponent.numerator * pow(exponent.denominator, -1, modulus) % modulus
+            root = 1 if exponent.denominator == 1 else pow(exponent.denominator, -1, odd)
+            reduced = exponent.numerator * root % (prime - 1)
             exponents.append(int(exponent) if exponent.denominator == 1 and exponent >= 0 else reduced)
         return Value(power(a.residues, exponents, self.primes), a.lowest, a.highest)
 
@@ -468,6 +492,52 @@ class Space:
             return a
         infinite = None if a.infinite is None else self._regroup(a.infinite, whole, outer, inner, 1, True)
         return Value(self._regroup(a.residues, whole, outer, inner, 0, True), a.lowest, a.highest, infinite)
+
+    def sliced(self, a: Value, axis: str, new: str, start: Extent) -> Value | None:
+        """A run of an axis from `start` under another name; None where it is not a run of pieces that both have."""
+        own, wanted = self.pieces.get(axis, ()), [piece.label for piece in self.pieces.get(new, ())]
+        for at, piece in enumerate(own):
+            if piece.start == start and wanted and [each.label for each in own[at : at + len(wanted)]] == wanted:
+                counts = self._piece_points(axis)
+                return self._taken(a, axis, new, range(sum(counts[:at]), sum(counts[: at + len(wanted)])))
+        return None
+
+    def at(self, a: Value, axis: str, position: Extent) -> Value | None:
+        """The element at a position of an axis; None where it is not a piece of its own."""
+        counts = self._piece_points(axis) if axis in self.pieces else []
+        for at, piece in enumerate(self.pieces.get(axis, ())):
+            if piece.start == position and piece.single:
+                return self._taken(a, axis, axis, range(sum(counts[:at]), sum(counts[:at]) + 1))
+        return None
+
+    def _taken(self, a: Value, axis: str, new: str, points: range) -> Value:
+        def moved(array: NDArray[Any], back: int) -> NDArray[Any]:
+            place, target = self.place[axis] - back, self.place[new] - back
+            return (np.take(array, list(points), place) if array.shape[place] > 1 else array).swapaxes(place, target)
+
+        return Value(moved(a.residues, 0), a.lowest, a.highest, None if a.infinite is None else moved(a.infinite, 1))
+
+    def concatenated(self, operands: Sequence[Value], axes: Sequence[str], new: str) -> Value | None:
+        """Operands one after the other, each along its axis; None where the pieces of the new axis are not those of the others."""
+        if new not in self.pieces or any(axis not in self.pieces for axis in axes):
+            return None
+        if [p.label for axis in axes for p in self.pieces[axis]] != [p.label for p in self.pieces[new]]:
+            return None
+        place = self.place[new]
+        moved = [self._taken(a, axis, new, range(self.points[axis])) for a, axis in zip(operands, axes, strict=True)]
+        arrays = [np.broadcast_to(a.residues, (*a.residues.shape[:1], self.samples, *a.residues.shape[2:])) for a in moved]
+        flags = [np.zeros(array.shape[1:], bool) if a.infinite is None else a.infinite for a, array in zip(moved, arrays, strict=True)]
+
+        def joined(parts: Sequence[NDArray[Any]], at: int) -> NDArray[Any]:
+            shapes = [(*part.shape[:at], 1, *part.shape[at + 1 :]) for part in parts]
+            common = np.broadcast_shapes(*shapes)
+            sizes = [(*common[:at], self.points[axis], *common[at + 1 :]) for axis in axes]
+            return np.concatenate([np.broadcast_to(part, size) for part, size in zip(parts, sizes, strict=True)], at)
+
+        lowest, highest = max(a.lowest for a in moved), min(a.highest for a in moved)
+        if lowest > highest:
+            return None
+        return self._masked(joined(arrays, place), lowest, highest, joined(flags, place - 1))
 
     def _regroup(self, array: NDArray[Any], whole: str, outer: str, inner: str, back: int, repeat: bool) -> NDArray[Any]:
         source, rows, columns = (self.place[name] - back for name in (whole, outer, inner))

@@ -44,6 +44,7 @@ from ..graph import Axis, Graph
 from .convert import copies
 from .fields import LOG_TOWER, LONG_TOWER, SHORT_TOWER
 from .meaning import Known, evaluate
+from .pieces import Pieces, pieces
 from .reals import Reals, close
 from .values import Bools, Space, Value
 
@@ -85,10 +86,11 @@ def tower_for(graph: Graph) -> tuple[int, ...]:
     return LOG_TOWER if any(op.kind == "log" for op in graph.ops) else SHORT_TOWER
 
 
-def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str]) -> dict[str, int]:
+def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str], runs: Pieces) -> dict[str, int]:
     """
     How many points every axis has; renamed copies (`shared`, as from `convert.copies`) have equally many.
 
+    An axis in pieces has those of its pieces (`runs`, as from `pieces.pieces`).
     A split axis has one more than others, so that the last chunk is short; its inner axis has enough for it.
     """
     wholes = {axis.chunk_of[0] for axis in axes if axis.chunk_of is not None}
@@ -104,6 +106,8 @@ def points_of(axes: Sequence[Axis], round_: Round, shared: Mapping[str, str]) ->
         if axis.chunk_of is not None:
             whole, outer = axis.chunk_of
             points[axis.name] = -(-points[whole] // points[outer])
+    for name, parts in runs.items():
+        points[name] = sum(1 if piece.single else round_.points for piece in parts)
     return points
 
 
@@ -159,8 +163,9 @@ class Verifier:
         """
         for number, round_ in enumerate(ROOT_ROUNDS):
             shared = copies(other, self.graph)
-            points = points_of(other.axes, round_, shared)
-            space = Space(other.axes, points, SAMPLES, self.seed * 64 + 32 + number, tower_for(self.graph), shared)
+            runs = pieces((other, self.graph), shared)
+            points = points_of(other.axes, round_, shared, runs)
+            space = Space(other.axes, points, SAMPLES, self.seed * 64 + 32 + number, tower_for(self.graph), shared, pieces=runs)
             space.exact_roots = True
             drawn = self._drawn_with_roots(space, other, round_.draws)
             if drawn is None:
@@ -213,10 +218,11 @@ class Verifier:
             decided = 0
             for number, (round_, scale) in enumerate(REAL_ROUNDS):
                 shared = copies(other, self.graph)
-                points = points_of(other.axes, round_, shared)
+                runs = pieces((other, self.graph), shared)
+                points = points_of(other.axes, round_, shared, runs)
                 symbols = {symbol.name: 3 + 2 * i for i, symbol in enumerate(other.symbols)}
                 seed = self.seed * 64 + 48 + number
-                space = Reals(other.axes, points, REAL_SAMPLES, seed, shared, symbols, positive, scale)
+                space = Reals(other.axes, points, REAL_SAMPLES, seed, shared, symbols, positive, scale, runs)
                 values = evaluate(self.graph, space)
                 good = ~space.spoiled & ~space.overflowed
                 others = evaluate(other, space)
@@ -235,10 +241,11 @@ class Verifier:
         key = (number, other.axes)
         if key not in self._known:
             shared = copies(other, self.graph)
-            points = points_of(other.axes, round_, shared)
+            runs = pieces((other, self.graph), shared)
+            points = points_of(other.axes, round_, shared, runs)
             symbols = small_symbols(other, points) if round_.counting else None
             seed = self.seed * 64 + number + 1
-            space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting)
+            space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting, runs)
             known: Known = {}
             self._known[key] = _Draw(space, unspoiled(self.graph, space, known), known)
         return self._known[key]

@@ -95,7 +95,8 @@ class _Search:
     def split(self, programs: Sequence[Alternative]) -> list[Alternative]:
         """
         The best programs with an axis in chunks: for every axis that is worth it, those with the fewest dependent reductions
-        over it.
+        over it. One may be equal only by pieces of the axis, which one in chunks has none of: it is as good to compare with the
+        program that was split, which has been verified.
         """
         out: list[Alternative] = []
         searchable = len(self.graph.axes) <= MOST_AXES and lone_chunk(self.graph) is None
@@ -106,7 +107,7 @@ class _Search:
             least = min(depths.values(), default=0)
             for entry in [entry for entry in programs if depths.get(entry.name) == least][: self.options.split_each]:
                 graph = split_axis(entry.graph, axis)
-                problem = self.verifier.problem(graph)
+                problem = self.verifier.problem(graph) and Verifier(entry.graph, self.options.seed).problem(graph)
                 if problem is None:
                     out.append(self.alternative(graph, f"{entry.name} split {axis}"))
                 else:

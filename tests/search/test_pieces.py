@@ -159,3 +159,15 @@ def test_what_cannot_be_cut_stays_opaque() -> None:
     assert superoptimize(graph, WHOLE).alternatives[0].graph == graph
     odd = replace(graph, ops=tuple(replace(op, attr=("d", "h", 1, 2)) if op.attr == ("d", "h", 0, 2) else op for op in graph.ops))
     assert not agrees(graph, odd)
+
+
+def test_what_was_found_by_pieces_of_an_axis_is_split_along_it() -> None:
+    """sum_p (x f)[p] z = f sum_p x[p] z, then with p in chunks: the pieces are gone there, yet the split program is given."""
+    w = Write({"m": 64, "d": 1024, "p": 512}, {"x": "m d", "f": "m", "z": "m p"})
+    x, f, z = w.args
+    graph = w.done(w.sum("p", w("mul", w("slice", w("mul", x, f), attr=("d", "p", 512, 1)), z)))
+    found = superoptimize(graph)
+    assert not any("refused" in cap for cap in found.caps)
+    late = [entry for entry in found.alternatives if entry.name != "as written split p" and entry.name.endswith("split p")]
+    assert late
+    assert any(phases(entry.graph) == 2 and not agrees(graph, entry.graph) for entry in late)

@@ -4,6 +4,9 @@ The algebra of slices, positions and concatenations.
 The law: what takes a run of an axis commutes with everything elementwise and with sums over other axes; a factor that all operands
 of a concatenation share, and that does not vary along it, moves out; a sum over an axis made of others is the sum of the sums over
 those. Like all rules these only propose: an axis has to be in `pieces` for the values to be equal.
+
+Left out: slices of functions other than exp, of selections and of maxima are not moved inside (their values are equal, so two
+programs that differ in it agree), nor are concatenations of sums or functions pulled apart; padding is opaque.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
 from cleave.passes.convert_alg_to_sched import ConvertAlgToSchedPass
 from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
 from cleave.reference.dtypes import Array
+from tests.acceptance.pipeline import run_tiles
 from tests.alg_programs import parsed
 from tests.strategies import alg_programs, random_inputs, symbol_sizes
 
-from .pipeline import run_tiles
 from .test_random_programs import close
 
 

@@ -15,10 +15,9 @@ from cleave.errors import CleaveError
 from cleave.reference.dtypes import Array
 from cleave.schedule import ScheduleOptions
 from cleave.search import SearchOptions
+from tests.acceptance.pipeline import alternatives, run_tiles, scheduled
 from tests.alg_programs import graph_from
 from tests.strategies import alg_programs, random_inputs, symbol_sizes
-
-from .pipeline import alternatives, run_tiles, scheduled
 
 SMALL = SearchOptions(classes=150, steps=5000, alternatives=2, split_at_least=4, split_each=1)
 ROOM = 1e-6

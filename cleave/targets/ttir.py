@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import StringIO
-from typing import IO
+from typing import IO, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, TensorType
 from xdsl.printer import Printer
+from xdsl.rewriter import Rewriter
 from xdsl.utils.target import Target
 
 from cleave.dialects import sched, tt
@@ -40,6 +42,8 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
     for op in out.walk():
         for name in _FOR_READERS:
             op.attributes.pop(name, None)
+    for op in [op for op in out.walk() if isinstance(op, arith.NegfOp)]:
+        _subtract_instead(op)
     stream = StringIO()
     Printer(stream, print_generic_format=True).print_op(out)
     text = stream.getvalue()
@@ -49,6 +53,16 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
         if hint:
             text = text.replace(f"evict = {number} : i32", ttir_eviction(hint, number))
     return text + "\n"
+
+
+def _subtract_instead(op: arith.NegfOp) -> None:
+    """Triton before 3.7 does not lower `arith.negf`; -0 - x is -x for every x, zeros included."""
+    kind = op.result.type
+    if isinstance(kind, TensorType):
+        zero = arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [-0.0]))
+    else:
+        zero = arith.ConstantOp(FloatAttr(-0.0, cast("AnyFloat", kind)))
+    Rewriter.replace_op(op, [zero, arith.SubfOp(zero.result, op.operand)])
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cleave.dialects import tt
+from cleave.extents import extent
+from cleave.graph import Axis, Builder, Input, Output
 from cleave.runtime.compile import compile_ttir
 from cleave.runtime.execute import executable
 from cleave.runtime.plan import calls
 from cleave.runtime.versions import ttir_eviction
+from cleave.schedule import TARGETS, schedule
 from cleave.schedule.program import For, Load, Statement
+from cleave.targets.ttir import ttir_text
 from tests import tile_programs
 
 
@@ -35,3 +39,19 @@ def test_cache_hints_reach_the_code() -> None:
 def test_spelling_by_version() -> None:
     assert ttir_eviction("evict_first", 2, (3, 8)) == "evict = 2 : i32"
     assert ttir_eviction("evict_first", 2, (3, 9)) == "cachePolicy = #tt.cache_policy<cache_modifier = none, eviction_policy = evict_first>"
+
+
+def test_negation_is_a_subtraction() -> None:
+    """Triton 3.6 does not lower `arith.negf`; the kernel still compiles, and the module keeps its own spelling."""
+    axes = [Axis("m", extent(64))]
+    b = Builder("negated", [], axes, [Input("x", ("m",), "f32", "m")])
+    graph = b.finish([Output(b.add("neg", 0), "m", "f32")])
+    ready = executable(schedule([graph], {}, frozenset(), TARGETS["h200"]))
+    text = ttir_text(ready.module)
+    assert "arith.negf" not in text
+    assert '"arith.subf"' in text
+    assert "-0.0" in text
+    assert any(op.name == "arith.negf" for op in ready.module.walk())
+    (func,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+    (call,) = calls(ready.plan)
+    assert compile_ttir(ready.module, func, call, "sm_90").spills == 0

@@ -26,24 +26,27 @@ def unit_of(shift: Node) -> float:
     """
     What a shift's level counts the logits in: scale * log2(e), so that an exponential is one multiply-add and a power of 2.
 
-    It is 1 where logits may be finite but so large that this product overflows, as masks filled with the least float are: then the
-    difference is taken first, and a row of such logits has equal weights.
+    It is 1, the difference of two logits being taken first, where that product would lose what the program keeps: where logits may be
+    finite but so large that it overflows, as masks filled with the least float are (a row of such logits has equal weights), and
+    where they are f32, whose product is rounded to as many bits as they have (a dot of 16-bit operands was rounded before).
     """
-    return 1.0 if _may_be_huge(shift.args[0], LARGEST / (LOG2E * max(1.0, shift.scale))) else shift.scale * LOG2E
+    return 1.0 if _needs_difference(shift.args[0], LARGEST / (LOG2E * max(1.0, shift.scale))) else shift.scale * LOG2E
 
 
-def _may_be_huge(node: Node, limit: float) -> bool:
+def _needs_difference(node: Node, limit: float) -> bool:
     match node.kind:
         case "constant":
             return isinstance(node.attr[0], float) and limit < abs(node.attr[0]) < INFINITY
         case "load":
             return node.dtype in ("bf16", "f32", "f64")
         case "select":
-            return any(_may_be_huge(arg, limit) for arg in node.args[1:])
+            return any(_needs_difference(arg, limit) for arg in node.args[1:])
         case "add" | "sub" | "mul" | "div" | "max" | "min" | "cast" | "neg" | "abs":
-            return any(_may_be_huge(arg, limit) for arg in node.args)
+            return any(_needs_difference(arg, limit) for arg in node.args)
+        case "contract":
+            return any(arg.dtype in ("f32", "f64") for arg in node.args)
         case "reduce":
-            return node.attr[0] != "sum" and _may_be_huge(node.args[0], limit)
+            return node.attr[0] != "sum" and _needs_difference(node.args[0], limit)
         case _:
             return False
 

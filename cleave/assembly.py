@@ -204,7 +204,7 @@ def literal_of(attr: Attribute) -> Literal:
     if isinstance(attr, FloatAttr):
         return attr.value.data
     if isinstance(attr, IntegerAttr):
-        return bool(attr.value.data) if attr.type == i1 else attr.value.data
+        return bool(attr.value.data) if attr.get_type() == i1 else attr.value.data
     raise ValueError(f"{attr} is not a number")
 
 

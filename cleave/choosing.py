@@ -84,7 +84,7 @@ def machine_of(name: str, known: bool, device: torch.device, tune: bool | Litera
         return Machine(target, f"sm_{number}" if backend == "cuda" and known else "", None, f"{name} without timing")
     example = torch.empty(0, device=device)
     index, architecture = example.device.index, architecture_of([example])
-    properties = cast(Any, torch.cuda.get_device_properties(index))
+    properties = cast(Any, torch.cuda).get_device_properties(index)
     if not tune:
         return Machine(target, architecture, None, f"{name} {architecture} without timing")
     setting = f"{name} {architecture} {properties.name} {properties.multi_processor_count} {nvidia_driver()} {torch.version.cuda}"

@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import sympy
+
+_ALGEBRA = cast(Any, sympy)
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][A-Za-z0-9_]*)|(//|[-+*%(),]))")
@@ -45,7 +47,7 @@ class Extent:
         """The extent with the symbols in `values` replaced. Raises: ValueError where that is negative."""
         if not any(name in values for name in self.symbols):
             return self
-        return extent(_print(sympy.expand(self.sympy().subs({symbol(name): value for name, value in values.items()}))))
+        return extent(_print(_expanded(self.sympy().subs({symbol(name): value for name, value in values.items()}))))
 
     def sympy(self) -> Any:
         """The sympy expression; its symbols are non-negative integers."""
@@ -74,7 +76,7 @@ def from_sympy(value: Any) -> Extent:
     """
     The extent of a sympy expression over symbols of `symbol`. Raises: ValueError for an expression that is none.
     """
-    return Extent(_print(sympy.expand(value)))
+    return Extent(_print(_expanded(value)))
 
 
 def symbol(name: str) -> Any:
@@ -82,6 +84,15 @@ def symbol(name: str) -> Any:
     if not NAME.match(name):
         raise ValueError(f"'{name}' is not a name ([A-Za-z_][A-Za-z0-9_]*)")
     return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+def ratio_of(value: Any) -> tuple[Any, Any]:
+    """Numerator and denominator of a sympy expression."""
+    return _ALGEBRA.fraction(_ALGEBRA.together(value))
+
+
+def _expanded(value: Any) -> Any:
+    return _ALGEBRA.expand(value)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +105,7 @@ def _canonical(text: str) -> str:
     value = _sympy(text)
     if value.is_Integer and value < 0:
         raise ValueError(f"extent {value} is negative")
-    return _print(sympy.expand(value))
+    return _print(_expanded(value))
 
 
 def _print(value: Any) -> str:
@@ -112,10 +123,10 @@ def _print(value: Any) -> str:
         base = _print(value.base)
         return "*".join([f"({base})" if value.base.is_Add else base] * int(value.exp))
     if isinstance(value, sympy.floor):
-        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
+        numerator, denominator = ratio_of(value.args[0])
         return f"(({_print(numerator)}) // ({_print(denominator)}))"
     if isinstance(value, sympy.ceiling):
-        numerator, denominator = sympy.fraction(sympy.together(value.args[0]))
+        numerator, denominator = ratio_of(value.args[0])
         return f"ceildiv({_print(numerator)}, {_print(denominator)})"
     if isinstance(value, sympy.Mod):
         return f"(({_print(value.args[0])}) % ({_print(value.args[1])}))"

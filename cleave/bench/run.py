@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -74,10 +75,10 @@ def measure(case: Case, dtype: torch.dtype, flush: str, tuned: bool) -> Result:
     makers: dict[str, Callable[[], Callable[..., Tensor]]] = {
         "cleave": compiled,
         "eager": lambda: case.program,
-        "compile": lambda: torch.compile(case.program, dynamic=False),
+        "compile": lambda: cast(Any, torch).compile(case.program, dynamic=False),
     }
     if tuned:
-        makers["max-autotune"] = lambda: torch.compile(case.program, dynamic=False, mode="max-autotune-no-cudagraphs")
+        makers["max-autotune"] = lambda: cast(Any, torch).compile(case.program, dynamic=False, mode="max-autotune-no-cudagraphs")
     for name, contender in case.contenders.items():
         makers[name] = lambda contender=contender: contender
     calls: dict[str, Callable[[], None]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 import sympy
 
-from ..extents import Extent
+from ..extents import Extent, ratio_of
 from ..graph import BINARY, UNARY, Attr, Axis, Builder, Graph, Input, Output, Symbol
 from ..layouts import layout_axes
 from .atoms import Atom, Dim
@@ -321,7 +321,7 @@ class _Emitter:
             parts = [size.base] * int(size.exp)
             kind = "mul"
         elif isinstance(size, sympy.floor):
-            parts, kind = list(sympy.fraction(sympy.together(size.args[0]))), "floordiv"
+            parts, kind = list(ratio_of(size.args[0])), "floordiv"
         else:
             kinds = ((sympy.Add, "add"), (sympy.Mul, "mul"), (sympy.Mod, "mod"), (sympy.Min, "min"), (sympy.Max, "max"))
             kind = next(name for function, name in kinds if isinstance(size, function))

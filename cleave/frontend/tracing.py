@@ -93,7 +93,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     # A tensor given twice would be traced as one argument, so each gets an object of its own.
     examples = tuple(_roomy(leaves[at]).detach() for at in tensors)
     # Choosing an order for the products of an einsum looks at sizes, and would fix those that are dynamic.
-    unordered = torch.backends.opt_einsum.flags(enabled=False)
+    unordered = cast(Any, torch.backends.opt_einsum).flags(enabled=False)
     with _quiet(), _config.patch(backed_size_oblivious=True), torch.no_grad(), unordered:
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)

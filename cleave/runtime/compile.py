@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import AnyFloat, BFloat16Type, IntegerType, ModuleOp
 from xdsl.ir import Attribute
@@ -107,7 +107,7 @@ def compile_kernel(file: TritonFile, func: tt.FuncOp, call: Call, architecture: 
         if "tt.divisibility" in entry.data:
             attrs[(position,)] = [["tt.divisibility", 16]]
     source = ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs)
-    return _compiled(triton.compile(source, target=gpu_target(architecture), options=_options(call)), func, architecture)
+    return _compiled(cast(Any, triton).compile(source, target=gpu_target(architecture), options=_options(call)), func, architecture)
 
 
 def compile_ttir(module: ModuleOp, func: tt.FuncOp, call: Call, architecture: str) -> CompiledKernel:
@@ -118,7 +118,7 @@ def compile_ttir(module: ModuleOp, func: tt.FuncOp, call: Call, architecture: st
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{func.sym_name.data}.ttir"
         path.write_text(ttir_text(module, func.sym_name.data))
-        return _compiled(triton.compile(str(path), target=gpu_target(architecture), options=_options(call)), func, architecture)
+        return _compiled(cast(Any, triton).compile(str(path), target=gpu_target(architecture), options=_options(call)), func, architecture)
 
 
 def compile_module(module: ModuleOp, architecture: str) -> tuple[CompiledKernel, ...]:

@@ -113,7 +113,7 @@ def execute(
     """
     ready = program if isinstance(program, Executable) else executable(program)
     if any(isinstance(tensor, torch.Tensor) and tensor.is_cuda for tensor in tensors):
-        inputs = [tensor if isinstance(tensor, torch.Tensor) else torch.from_numpy(tensor) for tensor in tensors]
+        inputs = [tensor if isinstance(tensor, torch.Tensor) else torch.as_tensor(tensor) for tensor in tensors]
         return ready.bind(inputs, symbols)(*inputs)
     plan = ready.plan
     if len(tensors) != len(plan.inputs):
@@ -121,7 +121,7 @@ def execute(
     arrays = [_array(tensor, buffer.name, buffer.dtype) for tensor, buffer in zip(tensors, plan.inputs, strict=True)]
     results = INTERPRETER.run(ready.interpreted.plans[0], ready.interpreted.text, ready.interpreted.kernels, arrays, symbols)
     if all(isinstance(tensor, torch.Tensor) for tensor in tensors):
-        return tuple(torch.from_numpy(result).to(TORCH_DTYPES[buffer.dtype]) for result, buffer in zip(results, plan.outputs, strict=True))
+        return tuple(torch.as_tensor(result).to(TORCH_DTYPES[buffer.dtype]) for result, buffer in zip(results, plan.outputs, strict=True))
     return tuple(results)
 
 

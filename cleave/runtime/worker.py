@@ -23,11 +23,11 @@ def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
     """Runs `("plan", plan, source, kernels, arrays, symbols)` or `("launch", source, arrays, symbols)`."""
     if request[0] == "plan":
         _, plan, source, kernels, arrays, symbols = request
-        tensors = [torch.from_numpy(array) for array in arrays]
+        tensors = [torch.as_tensor(array) for array in arrays]
         results = bind(plan, source, kernels, tensors, symbols)(*tensors)
     else:
         _, source, arrays, symbols = request
-        returned: Any = load_module(source).launch(*(torch.from_numpy(array) for array in arrays), **symbols)
+        returned: Any = load_module(source).launch(*(torch.as_tensor(array) for array in arrays), **symbols)
         results = cast(tuple[torch.Tensor, ...], returned if isinstance(returned, tuple) else (returned,))
     return [result.numpy() for result in results]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy
 
-from ..extents import Extent
+from ..extents import Extent, ratio_of
 from ..graph import Attr
 from . import lanes
 from .lanes import Lane
@@ -178,7 +178,7 @@ class Statements:
             if bound.sympy() == value:
                 return self._argument(axis)
         if isinstance(value, sympy.floor | sympy.ceiling):
-            numerator, denominator = (self._arithmetic(part) for part in sympy.fraction(sympy.together(value.args[0])))
+            numerator, denominator = (self._arithmetic(part) for part in ratio_of(value.args[0]))
             if isinstance(value, sympy.ceiling):
                 room = self.let(self.root, "sub", (denominator, self.constant(1, "index")), "index")
                 numerator = self.let(self.root, "add", (numerator, room), "index")

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import (
     Float64Type,
     IndexType,
     IntegerAttr,
-    IntegerType,
     NoneAttr,
     StringAttr,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -175,7 +175,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 def is_integer(element: Attribute) -> bool:
     """Whether an element type is i1, i32 or i64."""
-    return isinstance(element, IntegerType) and element.width.data in (1, 32, 64)
+    return element in (i1, i32, i64)
 
 
 def check_names(names: Sequence[str], what: str) -> None:

@@ -89,7 +89,7 @@ def splat_value(attr: Attribute) -> float | int | None:
     first = data[: len(data) // size] if size else b""
     if not first or data != first * size:
         return None
-    return cast(TensorType[AnyFloat], attr.type).get_element_type().unpack(first, 1)[0]
+    return cast(DenseIntOrFPElementsAttr[AnyFloat], attr).get_element_type().unpack(first, 1)[0]
 
 
 def splat_attr(value: float | int, shape: Sequence[int], element: Attribute) -> DenseIntOrFPElementsAttr:

@@ -83,6 +83,19 @@ def test_roundings_that_differ_by_chance_pass(dtype: str, gated: bool) -> None:
         assert gate(graphs[0], graphs).kept == (0, 1), width
 
 
+@pytest.mark.parametrize("width", range(30, 50))
+def test_redrawing_only_forgives_chance(width: int) -> None:
+    """Of the same kind of error, twice as much is within the bound on every draw, four times as much beyond it."""
+
+    def shifted_by(size: float) -> Graph:
+        p = Program({"m": ROWS, "d": width}, {"x": "m d"}, "f32")
+        small = p("div", 0, p("add", p("abs", 0), p.number(1.0)))
+        return p.graph(p("sub", p("add", small, p.number(size)), p.number(size)))
+
+    result = gate(shifted_by(1.0), [shifted_by(1.0), shifted_by(2.0), shifted_by(4.0)])
+    assert result.kept == (0, 1)
+
+
 @pytest.mark.parametrize(
     "mutant",
     [{"root": "outside"}, {"epsilon": False}, {"over": "m"}],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 
@@ -30,6 +32,23 @@ def write(path: str, data: bytes) -> None:
         sys.stdout.flush()
     except OSError as error:
         raise OSError(error.errno, error.strerror, "standard output" if path == "-" else path) from error
+
+
+def replace(path: Path, data: bytes) -> None:
+    """
+    Makes a file with these bytes, or one that was there have them: whoever reads it sees all of the old or all of the new.
+
+    Raises: OSError.
+    """
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def told(error: OSError) -> str:

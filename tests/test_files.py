@@ -3,10 +3,11 @@
 import io
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from cleave.files import read, told, write
+from cleave.files import read, replace, told, write
 
 
 def test_exactly_the_file_named(tmp_path: Path) -> None:
@@ -21,6 +22,18 @@ def test_what_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=path) as raised:
         write(path, b"text")
     assert told(raised.value).startswith(f"{path}: ")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    replace(path, b"old")
+    replace(path, b"new")
+    with pytest.raises(TypeError):
+        replace(path, cast(Any, "text"))
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError):
+        replace(tmp_path / "absent" / "out", b"new")
 
 
 def test_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import fcntl
 import json
 import os
 import pickle
-import tempfile
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -25,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+
+from cleave.files import replace
 
 MAGIC = b"cleave cache 1\n"
 _PACKAGES = ("cleave", "triton", "torch", "xdsl")
@@ -120,15 +121,7 @@ class Store:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(MAGIC + sha256(payload).digest() + payload)
-                os.replace(temporary, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            replace(path, MAGIC + sha256(payload).digest() + payload)
         except OSError:
             return False
         return True

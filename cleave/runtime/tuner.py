@@ -85,7 +85,8 @@ class Budget:
 class Entry:
     """
     What became of a candidate. `estimated` and `measured` are seconds; `error` is relative; `dropped` says why it is out, `cached` that
-    its time was known.
+    its time was known. `rank` is its place, from 0, in the cost model's order of those that can be timed; None for one that was not
+    among them or was put together from what the others took.
     """
 
     text: str
@@ -94,6 +95,7 @@ class Entry:
     error: float | None = None
     dropped: str = ""
     cached: bool = False
+    rank: int | None = None
 
     def __str__(self) -> str:
         time = f"{self.measured * 1e6:.2f} us" if self.measured is not None else "not timed"
@@ -138,6 +140,7 @@ class _State:
     dropped: str = ""
     measured: float | None = None
     cached: bool = False
+    rank: int | None = None
 
 
 @dataclass(slots=True)
@@ -189,7 +192,7 @@ class Tuner:
         if state.built is not None:
             used = [f"{one.registers} registers, {one.shared} bytes shared" for one in state.built.binaries.values()]
             text = f"{text} [{' | '.join(used)}]"
-        return Entry(text, state.trial.seconds, state.measured, state.error, state.dropped, state.cached)
+        return Entry(text, state.trial.seconds, state.measured, state.error, state.dropped, state.cached, state.rank)
 
     def _spent(self) -> float:
         return self.now() - self._start
@@ -295,6 +298,8 @@ class Tuner:
         """The fastest candidate, or None where none could be timed."""
         self._compile(trials, self._start + BUILD_SHARE * self.budget.seconds, lambda: bool(self._binaries))
         states = self._assemble(trials)
+        for rank, state in enumerate(states):
+            state.rank = rank
         if not any(state.built for state in states):
             return None
         self._measure(states)

@@ -155,6 +155,7 @@ def test_the_fastest_wins_and_the_rest_is_reported() -> None:
     assert result.program.notes == ("0:1",)
     assert [entry.text.split(" ")[0] for entry in result.entries] == ["0:1", "0:2", "0:0"]
     assert [round((entry.measured or 0) * 1e6) for entry in result.entries] == [20, 25, 30]
+    assert [entry.rank for entry in result.entries] == [1, 2, 0]
 
 
 def test_what_does_not_fit_or_spills_is_dropped_before_timing_and_counted() -> None:
@@ -163,6 +164,7 @@ def test_what_does_not_fit_or_spills_is_dropped_before_timing_and_counted() -> N
     result = tuned(single(1, 2, 3, 4), pool, clock)
     assert result.program.notes == ("0:3",) and clock.prepared == ["0:3"]
     assert result.dropped == 3
+    assert [entry.rank for entry in result.entries] == [0, None, None, None]
     reasons = " ".join(entry.dropped for entry in result.entries)
     assert "CompilationError: no" in reasons and "spills 12" in reasons and "240000 bytes of shared memory" in reasons
 
@@ -188,6 +190,7 @@ def test_kernels_are_varied_alone_and_combined_in_the_end() -> None:
     assert result.program.notes == ("0:1,1",)
     assert sorted(pool.asked) == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
     assert "0:1,1" in clock.sampled and clock.sampled.count("0:1,0") > 3
+    assert [entry.rank for entry in result.entries] == [None, 1, 2, 0], "the pair was not the model's"
 
 
 def test_a_kernel_that_does_not_fit_is_replaced_in_the_trials_of_the_others() -> None:

@@ -81,8 +81,13 @@ def made(cls: type[_Made], entry: ArgSpec) -> _Made:
     for name in entry.parameters:
         if name.replace("_", "-") not in known:
             raise PipelineError(f"{entry.name} has no option '{name}'; its options: {', '.join(known) or 'none'}")
+    floats = {field.name for field in dataclasses.fields(cls) if "float" in str(field.type)}
+    values = {
+        name: tuple(float(value) if name.replace("-", "_") in floats and type(value) is int else value for value in given)
+        for name, given in entry.parameters.items()
+    }
     try:
-        return cls.from_spec(entry)
+        return cls.from_spec(ArgSpec(entry.name, values))
     except ValueError as error:
         raise PipelineError(f"{entry.name}: {error}") from None
 

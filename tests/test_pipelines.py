@@ -98,3 +98,18 @@ def test_options_carry_their_documentation() -> None:
         Option("fast", "bool", "false", ""),
     )
     assert summary_of(SampleOnePass) == "Does nothing, on request."
+
+
+def test_an_integer_is_a_float_where_one_is_wanted() -> None:
+    @dataclass(frozen=True)
+    class TimedPass(ModulePass):
+        name = "timed"
+        seconds: float = 1.5
+        rounds: int = 1
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None: ...
+
+    (made,) = build({"timed": lambda: TimedPass}, specs("timed{seconds=0 rounds=2}"))
+    assert made == TimedPass(0.0, 2)
+    with pytest.raises(PipelineError, match="timed"):
+        build({"timed": lambda: TimedPass}, specs("timed{rounds=2.5}"))

@@ -12,11 +12,13 @@ import inspect
 import logging
 import os
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
+from io import StringIO
 from types import FrameType
 from typing import Any, cast
 
@@ -306,6 +308,10 @@ def _declarations(parameters: Sequence[str], dynamic_shapes: Any) -> list[Any]:
         if unknown:
             raise CleaveError(None, f"dynamic_shapes names '{unknown[0]}'", f"the arguments are {', '.join(parameters)}")
         return [by_name.get(name) for name in parameters]
+    if not isinstance(dynamic_shapes, Sequence) or isinstance(dynamic_shapes, str):
+        found = type(dynamic_shapes).__name__
+        raise CleaveError(None, f"dynamic_shapes is of type {found}", "give a tuple with one entry for each argument, or a mapping by name")
+    dynamic_shapes = cast("Sequence[Any]", dynamic_shapes)
     if len(dynamic_shapes) != len(parameters):
         raise CleaveError(None, f"dynamic_shapes has {len(dynamic_shapes)} entries for {len(parameters)} arguments", "give one for each")
     return list(dynamic_shapes)
@@ -322,7 +328,11 @@ def _dynamic(declared: Any, value: Any, name: str) -> dict[int, Any]:
     """The dynamic dimensions of one tensor: a Dim, a hint such as Dim.DYNAMIC, or a name for each."""
     if declared is None or not isinstance(value, torch.Tensor):
         return {}
-    items: list[tuple[Any, Any]] = list(getattr(declared, "items", lambda: enumerate(declared))())
+    if not isinstance(declared, Mapping | Sequence) or isinstance(declared, str):
+        found = f"'{declared}'" if isinstance(declared, str) else f"of type {type(declared).__name__}"
+        raise CleaveError(None, f"dynamic_shapes of '{name}' is {found}", "give the sizes that vary by dimension, as in {0: Dim('m')}")
+    by_dim = cast("Mapping[Any, Any] | Sequence[Any]", declared)
+    items = by_dim.items() if isinstance(by_dim, Mapping) else enumerate(by_dim)
     out: dict[int, Any] = {}
     for dim, wanted in items:
         if not isinstance(dim, int) or not -value.dim() <= dim < value.dim():
@@ -369,13 +379,16 @@ def _roomy(leaf: Leaf) -> torch.Tensor:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Silences what torch logs about an error that is reported in one line anyway."""
+    """Silences what torch logs and prints about an error that is reported in one line anyway."""
+    printed = StringIO()
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        with redirect_stderr(printed):
+            yield
+        sys.stderr.write(printed.getvalue())
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)

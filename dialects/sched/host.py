@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -29,6 +29,7 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
+    CallableOpInterface,
     HasParent,
     IsolatedFromAbove,
     MemoryAllocEffect,
@@ -49,6 +50,25 @@ from cleave.dialects.sched.types import BufferType, Word, check_names, parse_def
 from cleave.layouts import layout_axes
 
 SCALAR_ARGUMENT = re.compile(r"(size [A-Za-z_][A-Za-z0-9_]*|stride \d+ [A-Za-z_][A-Za-z0-9_]* by [1-9]\d*|count \d+)\Z")
+
+
+class ProgramCallable(CallableOpInterface):
+    """An interpreter calls a program by its name."""
+
+    @classmethod
+    def get_callable_region(cls, op: Operation) -> Region:
+        assert isinstance(op, ProgramOp)
+        return op.body
+
+    @classmethod
+    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        assert isinstance(op, ProgramOp)
+        return tuple(op.body.block.arg_types[: op.input_count.value.data])
+
+    @classmethod
+    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        assert isinstance(op, ProgramOp)
+        return tuple(op.body.block.arg_types[op.input_count.value.data :])
 
 
 @irdl_op_definition
@@ -72,7 +92,7 @@ class ProgramOp(IRDLOperation):
     extents = prop_def(ArrayAttr[StringAttr])
     notes = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
-    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface(), ProgramCallable())
 
     def __init__(
         self,

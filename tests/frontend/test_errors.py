@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -112,11 +113,31 @@ def test_a_dynamic_dimension_that_the_program_fixes() -> None:
         (({0: "import os"},), "dynamic dimension 'import os' of 'x' is not a name"),
         ({"y": {0: "n"}}, "dynamic_shapes names 'y'; the arguments are x"),
         (({0: "n"}, None), "dynamic_shapes has 2 entries for 1 arguments"),
+        (3, "dynamic_shapes is of type int; give a tuple"),
+        ("n", "dynamic_shapes is of type str; give a tuple"),
+        ((3,), "dynamic_shapes of 'x' is of type int; give the sizes"),
+        (("n",), "dynamic_shapes of 'x' is 'n'; give the sizes"),
     ],
 )
 def test_declarations_that_do_not_fit(shapes: Any, message: str) -> None:
     with pytest.raises(CleaveError, match=message):
         capture(lambda x: x + 1, (X,), shapes)
+
+
+def test_torch_prints_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    """On data-dependent control flow torch.export prints the part of the graph that it has traced."""
+    with pytest.raises(CleaveError, match="data-dependent"):
+        capture(lambda x: x if x.sum() > 0 else -x, (X,))
+    assert capfd.readouterr().err == ""
+
+
+def test_what_the_function_prints_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    def loud(x: Any) -> Any:
+        print("traced", file=sys.stderr)
+        return x + 1
+
+    capture(loud, (X,))
+    assert "traced" in capfd.readouterr().err
 
 
 def test_weights_that_are_no_arguments() -> None:

@@ -21,6 +21,7 @@ from cleave.schedule.program import (
     For,
     GridDim,
     Kernel,
+    Last,
     Launch,
     Let,
     LibraryCall,
@@ -61,12 +62,14 @@ class Body:
         self.statements.append(Range(out, start))
         return out
 
-    def load(self, name: str, buffer: Buffer, check: tuple[str, ...] = (), other: float | None = None, **index: Var) -> Var:
+    def load(
+        self, name: str, buffer: Buffer, check: tuple[str, ...] = (), other: float | None = None, fresh: bool = False, **index: Var
+    ) -> Var:
         sizes: dict[str, int] = {}
         for var in index.values():
             sizes.update(var.type.dims)
         out = Var(name, TileType(tuple(sizes.items()), buffer.dtype))
-        self.statements.append(Load(out, buffer, tuple(index.items()), check, other))
+        self.statements.append(Load(out, buffer, tuple(index.items()), check, other, fresh=fresh))
         return out
 
     def store(self, buffer: Buffer, value: Var, check: tuple[str, ...] = (), **index: Var) -> None:
@@ -220,6 +223,42 @@ def split_sum(chunk: int = 16) -> Program:
     return Program("split_sum", (x,), (z,), ("m n", "m"), sizes, (one, two), steps)
 
 
+def last_sum(chunk: int = 16) -> Program:
+    """z[m] as in `split_sum`, in one kernel: the last program of a tile of rows to arrive sums the partial sums."""
+    x = Buffer("x", ("m", "n"), "f32", (None, 1))
+    z = Buffer("z", ("m",), "f32", (1,))
+    partial = Buffer("partial", ("s", "m"), "f32", (None, 1))
+    arrived = Buffer("arrived", ("tile",), "i32", (1,))
+    msize, nsize, ssize = scalar("m_size"), scalar("n_size"), scalar("s_size")
+    m0, s0, loop = scalar("m_start"), scalar("s"), scalar("s_index")
+    first, second, body = Body(), Body(), Body()
+    m = first.range("m", 8, m0)
+    n = first.range("n", chunk, first.let("n_start", "mul", s0, first.constant(chunk, "index", "chunk")))
+    value = first.load("x_tile", x, ("m", "n"), 0.0, m=m, n=n)
+    squares = first.reduce("squares", "sum", first.let("square", "mul", value, value), "n")
+    first.store(partial, squares, ("m",), s=s0, m=m)
+    tile = first.let("tile", "floordiv", m0, first.constant(8, "index", "eight"))
+    start = second.fill("sum", 0.0, "f32", m=8)
+    held, done = Var("sum", start.type), Var("sum_all", start.type)
+    more = body.let("sum_next", "add", held, body.load("part", partial, ("m",), 0.0, fresh=True, s=loop, m=m))
+    carried = (Carried(start, held, more, done),)
+    second.statements.append(For("s", loop, second.constant(0, "index", "zero"), ssize, 1, carried, tuple(body.statements)))
+    second.store(z, done, ("m",), m=m)
+    first.statements.append(Last(arrived, (("tile", tile),), ssize, tuple(second.statements)))
+    kernel = Kernel(
+        "parts",
+        (x, partial, arrived, z),
+        ("partial", "arrived", "z"),
+        (("m", msize), ("n", nsize), ("s", ssize)),
+        (("m", msize), ("n", nsize)),
+        (GridDim("m", extent("ceildiv(m, 8)"), 8, m0), GridDim("s", extent("s"), 1, s0)),
+        tuple(first.statements),
+    )
+    sizes = (("m", extent("m")), ("n", extent("n")), ("s", extent(f"ceildiv(n, {chunk})")), ("tile", extent("ceildiv(m, 8)")))
+    steps = (Allocate(partial), Allocate(arrived, True), Launch("parts", ("x", "partial", "arrived", "z")))
+    return Program("last_sum", (x,), (z,), ("m n", "m"), sizes, (kernel,), steps)
+
+
 def library() -> Program:
     """y = relu(a . b): the product by the library into a workspace, the rest by a kernel."""
     a, b = Buffer("a", ("m", "k"), "f32", (None, 1)), Buffer("b", ("n", "k"), "f32", (None, 1))
@@ -268,5 +307,6 @@ CASES: Mapping[str, Case] = {
     "rows": Case(rows, {"b": 3, "n": 45}, ((3, 45),), _normalized),
     "streamed": Case(streamed, {"b": 1, "g": 2, "m": 13, "n": 37}, ((1, 4, 13, 16), (1, 2, 37, 16), (1, 2, 37, 16)), _causal),
     "split_sum": Case(split_sum, {"m": 11, "n": 50}, ((11, 50),), lambda x: (x * x).sum(1)),
+    "last_sum": Case(last_sum, {"m": 11, "n": 50}, ((11, 50),), lambda x: (x * x).sum(1)),
     "library": Case(library, {"m": 3, "n": 40, "k": 7}, ((3, 7), (40, 7)), lambda a, b: np.maximum(a @ b.T, 0)),
 }

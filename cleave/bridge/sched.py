@@ -35,6 +35,7 @@ from cleave.schedule.program import (
     For,
     GridDim,
     Kernel,
+    Last,
     Launch,
     Let,
     LibraryCall,
@@ -120,7 +121,7 @@ class _KernelWriter:
                 case For(carried=carried):
                     for entry, out in zip(carried, op.results, strict=True):
                         self.bind(entry.out, out)
-                case Store():
+                case Store() | Last():
                     continue
                 case _:
                     self.bind(statement.out, op.results[0])
@@ -141,9 +142,9 @@ class _KernelWriter:
                 return _ELEMENTWISE[kind].create(operands=[self.values[arg] for arg in args], result_types=[tile_type(out.type)])
             case Range(out=out, start=start):
                 return sched.RangeOp(self.values[start], tile_type(out.type))
-            case Load(out=out, buffer=buffer, index=index, check=check, other=other, eviction=eviction):
+            case Load(out=out, buffer=buffer, index=index, check=check, other=other, eviction=eviction, fresh=fresh):
                 places, bounds = self.places(index), self.bounds(check)
-                return sched.LoadOp(self.buffers[buffer.name], places, bounds, tile_type(out.type), other, eviction)
+                return sched.LoadOp(self.buffers[buffer.name], places, bounds, tile_type(out.type), other, eviction, fresh)
             case Store(buffer=buffer, index=index, value=value, check=check):
                 return sched.StoreOp(self.values[value], self.buffers[buffer.name], self.places(index), self.bounds(check))
             case Reduce(out=out, kind=kind, value=value, dim=dim):
@@ -159,6 +160,10 @@ class _KernelWriter:
                 block.add_op(sched.YieldOp([self.values[entry.next] for entry in carried]))
                 inits = [self.values[entry.init] for entry in carried]
                 return sched.ForOp(dim, self.values[start], self.values[stop], step, inits, Region(block))
+            case Last(counter=counter, index=index, count=count, body=body):
+                block = Block()
+                self.write(body, block)
+                return sched.LastOp(self.buffers[counter.name], self.places(index), self.values[count], Region(block))
 
 
 def kernel_op(kernel: Kernel, name: str = "") -> sched.KernelOp:
@@ -232,6 +237,7 @@ class _KernelReader:
         )
         body = self.statements(op.body.block)
         written = {statement.buffer.name for statement in walk(body) if isinstance(statement, Store)}
+        written |= {statement.counter.name for statement in walk(body) if isinstance(statement, Last)}
         self.kernel = Kernel(
             op.sym_name.data,
             tuple(self.buffers.values()),
@@ -274,7 +280,7 @@ class _KernelReader:
                 index, check = self.index(op.places), names_of(op.checked)
                 other = None if op.other is None else op.other.value.data
                 eviction = op.eviction.data if op.eviction else ""
-                return Load(self.var(op.out, says), self.buffers[op.buffer], index, check, other, eviction)
+                return Load(self.var(op.out, says), self.buffers[op.buffer], index, check, other, eviction, op.fresh is not None)
             case sched.StoreOp():
                 return Store(self.buffers[op.buffer], self.index(op.places), self.values[op.value], names_of(op.checked))
             case sched.ReduceOp():
@@ -286,6 +292,9 @@ class _KernelReader:
                 return Dot(self.var(op.out, says), a, b, op.over.data, acc, op.precision.data)
             case sched.ForOp():
                 return self.loop(op)
+            case sched.LastOp():
+                index, count = self.index(op.places), self.values[op.count]
+                return Last(self.buffers[op.counter], index, count, self.statements(op.body.block))
             case _:
                 raise AssertionError(f"{op.name} is not a statement of a kernel")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast as typed
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     DictionaryAttr,
@@ -211,6 +211,8 @@ class _Lowering:
                 self.dot(op)
             case sched.ForOp():
                 self.loop(op)
+            case sched.LastOp():
+                self.last(op)
             case sched.YieldOp():
                 pass
             case _:
@@ -318,7 +320,7 @@ class _Lowering:
         if op.other is not None and mask is not None:
             other = constant(self.blocks, op.other.value.data, kind)
         evict = tt.EVICTIONS[op.eviction.data if op.eviction else ""]
-        loaded = self.blocks.value(tt.LoadOp(pointer, mask, other, evict))
+        loaded = self.blocks.value(tt.LoadOp(pointer, mask, other, evict, tt.CACHES["" if op.fresh is None else "cg"]))
         result = Tensor(loaded, tuple(type_.shape))
         self.put(op.out, cast(self.blocks, result, i1) if type_.element == i1 else result)
 
@@ -379,6 +381,26 @@ class _Lowering:
             self.values[out] = Tensor(result, tuple(out.type.shape))
             if out.name_hint:
                 result.name_hint = out.name_hint
+
+    def last(self, op: sched.LastOp) -> None:
+        """
+        An atomic counter tells the program whether it is the last, which then sets it back.
+
+        The barrier orders what all threads stored before the one that counts; that releases it to the programs that count later.
+        """
+        pointer, one, zero = self.address(op, {}).value, constant(self.blocks, 1, i32), constant(self.blocks, 0, i32)
+        others = self.functions.binary("sub", self.get(op.count), Tensor(one))
+        self.blocks.add(gpu.BarrierOp())
+        before = Tensor(self.blocks.value(tt.AtomicRMWOp("add", pointer, one)))
+        self.name(before.value, "before")
+        is_last = self.functions.compare("eq", before, others)
+        block = Block()
+        self.blocks.enter(block, apart=True)
+        self.blocks.add(tt.StoreOp(pointer, zero))
+        self.statements(op.body.block)
+        self.blocks.add(scf.YieldOp())
+        self.blocks.leave()
+        self.blocks.add(scf.IfOp(is_last.value, [], Region(block)))
 
 
 def _note(value: SSAValue) -> str:

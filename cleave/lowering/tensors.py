@@ -2,7 +2,7 @@
 Building `tt` operations on tensors whose dimensions have names.
 
 Helpers are pure, so equal ones are made once, in the outermost loop body where their operands exist: what does not depend
-on a loop lands before it.
+on a loop lands before it. Only what programs do not all do stays where it is.
 """
 
 from __future__ import annotations
@@ -57,19 +57,22 @@ class Blocks:
         self.stack = [outer]
         self._depth: dict[SSAValue, int] = dict.fromkeys(outer.args, 0)
         self._made: dict[tuple[object, ...], SSAValue] = {}
+        self._floors = [0]
         self.location: LocationAttr | None = None
         """The source location that new operations get."""
 
-    def enter(self, block: Block) -> None:
-        """Starts a loop body."""
+    def enter(self, block: Block, apart: bool = False) -> None:
+        """Starts a body. Operations stay within one that is `apart`, as few programs run it."""
         self.stack.append(block)
+        self._floors.append(len(self.stack) - 1 if apart else self._floors[-1])
         for argument in block.args:
             self._depth[argument] = len(self.stack) - 1
 
     def leave(self) -> None:
-        """Ends the innermost loop body; what was made in it cannot be used again."""
+        """Ends the innermost body; what was made in it cannot be used again."""
         depth = len(self.stack) - 1
         self.stack.pop()
+        self._floors.pop()
         self._made = {key: value for key, value in self._made.items() if self._depth[value] < depth}
 
     def depth(self, value: SSAValue) -> int:
@@ -99,7 +102,7 @@ class Blocks:
         identity = (*key, *args)
         if identity not in self._made:
             op = make()
-            self._made[identity] = self.value(op, max((self._depth[arg] for arg in args), default=0))
+            self._made[identity] = self.value(op, max((self._floors[-1], *(self._depth[arg] for arg in args))))
             if hint:
                 op.results[0].name_hint = hint
         return self._made[identity]
@@ -111,9 +114,14 @@ def constant(blocks: Blocks, value: float, type_: Attribute) -> SSAValue:
 
 
 def number_op(value: float, type_: Attribute) -> arith.ConstantOp:
-    """The constant operation of a number in every element of a type. Raises: CleaveError for an integer that does not fit."""
+    """The constant operation of a number in every element of a type. Raises: CleaveError for a number that does not fit."""
     element = tt.element_of(type_)
     held: float | int = float(value) if isinstance(element, AnyFloat) else int(value)
+    if isinstance(element, AnyFloat):
+        try:
+            element.pack([held])
+        except OverflowError:
+            raise CleaveError(None, f"{value} does not fit {element}", "use a constant within its range") from None
     bits = 0 if isinstance(element, AnyFloat) else width(element)
     if bits and not -(1 << bits - 1) <= held < 1 << max(bits - 1, 1):
         raise CleaveError(None, f"{value} does not fit i{bits}", "index values have 32 bits" if bits == 32 else "")

@@ -3,13 +3,15 @@ The meaning of scheduled programs: tile by tile in numpy, strict where a GPU wou
 
 Programs of a grid run one after another. What a kernel may not do raises `TileFault`: touching an element outside a
 buffer where the axis is not checked, reading or overwriting what another program of the same launch wrote, leaving an
-element of a result unwritten, or assuming a stride that the memory does not have. Workspaces and results start as NaN, and
-lanes that a predicate switches off read NaN unless the load says otherwise.
+element of a result unwritten or a counter other than zero, or assuming a stride that the memory does not have. The last
+program to arrive at a counter may read what the others that arrived there wrote, by loads that say so. Workspaces and
+results start as NaN, and lanes that a predicate switches off read NaN unless the load says otherwise.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -26,6 +28,7 @@ from cleave.schedule.program import (
     Dot,
     For,
     Kernel,
+    Last,
     Launch,
     Let,
     LibraryCall,
@@ -84,12 +87,19 @@ class Memory:
 
 @dataclass(slots=True)
 class Machine:
-    """One program of a grid: the values made so far and what it may touch."""
+    """
+    One program of a grid: the values made so far and what it may touch.
+
+    `arrived` are the programs of the launch that came to each element of each counter so far; `seen` are those whose stores the statement
+    that runs may read.
+    """
 
     kernel: Kernel
     memory: Mapping[str, Memory]
     precision: Precision
     program: int
+    arrived: dict[tuple[str, int], set[int]] = field(default_factory=dict[tuple[str, int], set[int]])
+    seen: frozenset[int] = frozenset()
     values: dict[Var, Array] = field(default_factory=dict[Var, Array])
 
     def fault(self, what: str) -> TileFault:
@@ -148,6 +158,8 @@ class Machine:
                     self.put(statement.out, self.dot(statement))
                 case For():
                     self.loop(statement)
+                case Last():
+                    self.last(statement)
 
     def let(self, op: Let) -> Any:
         """The value of an elementwise statement."""
@@ -206,8 +218,10 @@ class Machine:
         offsets, live = self.place(op.buffer, op.index, op.check, dims, "load")
         memory = self.memory[op.buffer.name]
         writers = memory.writer[offsets[live]]
-        if writers.size and ((writers >= 0) & (writers != self.program)).any():
-            raise self.fault(f"load of {op.buffer.name} reads what another program of the launch wrote")
+        others = set(writers[(writers >= 0) & (writers != self.program)].tolist())
+        if others and not (op.fresh and others <= self.seen):
+            how = ", by a load that is not fresh" if others <= self.seen else ""
+            raise self.fault(f"load of {op.buffer.name} reads what another program of the launch wrote{how}")
         shape = offsets.shape
         dead = self.precision.poison(shape, op.buffer.dtype) if op.other is None else np.full(shape, op.other)
         return np.where(live, memory.flat[np.where(live, offsets, 0)], dead) if live.any() else dead
@@ -262,6 +276,25 @@ class Machine:
         for carried, value in zip(op.carried, state, strict=True):
             self.put(carried.out, value)
 
+    def last(self, op: Last) -> None:
+        """Counts this program; the last one runs the body."""
+        offset, _ = self.place(op.counter, op.index, (), (), "arrival")
+        memory, at, count = self.memory[op.counter.name], int(offset), int(self.get(op.count))
+        if op.counter.name not in self.kernel.written or memory.dtype != "i32":
+            raise self.fault(f"arrival at {op.counter.name}, which is not listed as written or not of type i32")
+        before = int(memory.flat[at])
+        if not 0 <= before < count:
+            raise self.fault(f"arrival at {op.counter.name} finds {before} of {count}")
+        here = self.arrived.setdefault((op.counter.name, at), set())
+        here.add(self.program)
+        memory.flat[at] = before + 1
+        if before + 1 < count:
+            return
+        memory.flat[at] = 0
+        outside, self.seen = self.seen, self.seen | here
+        self.run(op.body)
+        self.seen = outside
+
 
 def _same(a: Array, b: Array) -> Array:
     return (a == b) | ((a != a) & (b != b))
@@ -286,12 +319,18 @@ def _memory(buffer: Buffer, extents: dict[str, int], strides: dict[str, int], fl
     return Memory(flat, strides, own, buffer.dtype, read_only, np.full(flat.shape, read_only), np.full(flat.shape, -1))
 
 
-def _launch(kernel: Kernel, memory: Mapping[str, Memory], sizes: Mapping[str, int], precision: Precision) -> None:
+def _launch(
+    kernel: Kernel, memory: Mapping[str, Memory], sizes: Mapping[str, int], precision: Precision, order: random.Random | None
+) -> None:
     for entry in memory.values():
         entry.writer[:] = -1
     counts = [dim.count.evaluate(sizes) for dim in kernel.grid]
-    for number, reversed_place in enumerate(itertools.product(*(range(count) for count in reversed(counts)))):
-        machine = Machine(kernel, memory, precision, number)
+    programs = list(enumerate(itertools.product(*(range(count) for count in reversed(counts)))))
+    if order is not None:
+        order.shuffle(programs)
+    arrived: dict[tuple[str, int], set[int]] = {}
+    for number, reversed_place in programs:
+        machine = Machine(kernel, memory, precision, number, arrived)
         for name, var in kernel.sizes:
             machine.put(var, sizes[name])
         for dim, at in zip(kernel.grid, reversed(reversed_place), strict=True):
@@ -328,15 +367,18 @@ def run_program(
     inputs: Sequence[Array],
     symbols: Mapping[str, int],
     rounding: bool = False,
+    seed: int | None = None,
 ) -> tuple[Array, ...]:
     """
     Runs a program on arrays laid out as `program.layouts` says, and returns its outputs likewise.
 
-    Floats are float64 throughout; with `rounding`, every value is rounded to its element type when it is made.
+    Floats are float64 throughout; with `rounding`, every value is rounded to its element type when it is made. The programs of a grid
+    run in the order of their numbers, or with a `seed` in a random one.
     Shapes: inputs[i] has one dimension for each dimension of layouts[i].
     Raises: TileFault for what a schedule may not do; ValueError for an array of another shape than sizes and layout give.
     """
     precision = Precision(rounding)
+    order = None if seed is None else random.Random(seed)
     extents = {axis: size.evaluate(symbols) for axis, size in program.sizes}
     sizes = dict(symbols) | extents
     memory: dict[str, Memory] = {}
@@ -365,9 +407,12 @@ def run_program(
             case Launch(kernel=name, buffers=names):
                 kernel = kernels[name]
                 seen = {own.name: memory[given] for own, given in zip(kernel.buffers, names, strict=True)}
-                _launch(kernel, seen, sizes, precision)
+                _launch(kernel, seen, sizes, precision, order)
             case LibraryCall():
                 _library(step, memory, precision)
+    for step in program.steps:
+        if isinstance(step, Allocate) and step.zeroed and memory[step.buffer.name].flat.any():
+            raise TileFault(f"workspace {step.buffer.name} is not left zero")
     for buffer in program.outputs:
         if not memory[buffer.name].written.all():
             raise TileFault(f"output {buffer.name}: {int((~memory[buffer.name].written).sum())} elements are never written")

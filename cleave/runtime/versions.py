@@ -23,11 +23,15 @@ def triton_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def ttir_eviction(hint: str, number: int, installed: tuple[int, int] | None = None) -> str:
-    """The property of a TTIR load that asks for a cache hint: 3.9 has a cache policy where earlier versions have a number."""
+def ttir_cache_policy(modifier: str, cache: int, hint: str, evict: int, installed: tuple[int, int] | None = None) -> str:
+    """
+    The properties of a TTIR load that say where it looks and give a cache hint, each by name (empty: none) and number: 3.9 has one
+    policy where earlier versions have two numbers.
+    """
     if (installed or triton_version()) >= _CACHE_POLICY_SINCE:
-        return f"cachePolicy = #tt.cache_policy<cache_modifier = none, eviction_policy = {hint}>"
-    return f"evict = {number} : i32"
+        policy = f"cache_modifier = {modifier or 'none'}, eviction_policy = {hint or 'evict_normal'}"
+        return f"cachePolicy = #tt.cache_policy<{policy}>"
+    return f"cache = {cache} : i32, evict = {evict} : i32"
 
 
 def gpu_target(name: str) -> Any:

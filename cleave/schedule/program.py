@@ -84,7 +84,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Reads a tile; `index` gives an index tile or scalar for every axis of the buffer. `eviction` is a cache hint."""
+    """
+    Reads a tile; `index` gives an index tile or scalar for every axis of the buffer. `eviction` is a cache hint. A `fresh` load sees what
+    other programs of the launch stored, where something orders them: it leaves out the caches that programs do not share.
+    """
 
     out: Var
     buffer: Buffer
@@ -92,6 +95,7 @@ class Load:
     check: tuple[str, ...] = ()
     other: float | None = None
     eviction: str = ""
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,22 @@ class For:
     body: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For
+@dataclass(frozen=True, slots=True)
+class Last:
+    """
+    The body is run once, by the last of `count` programs of the launch that come here with the same element of `counter`. It may read
+    what all of these stored before, by loads that are `fresh`.
+
+    The counter has type i32 and holds zeros before and after the launch.
+    """
+
+    counter: Buffer
+    index: tuple[tuple[str, Var], ...]
+    count: Var
+    body: tuple[Statement, ...]
+
+
+Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For | Last
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +259,8 @@ class Program:
 
 
 def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Every statement, loops before their bodies."""
+    """Every statement, those with bodies before them."""
     for statement in body:
         yield statement
-        if isinstance(statement, For):
+        if isinstance(statement, For | Last):
             yield from walk(statement.body)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects import arith, math, scf
+from xdsl.dialects import arith, gpu, math, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -198,6 +198,10 @@ class KernelText:
         match op:
             case scf.ForOp():
                 self.loop(op)
+            case scf.IfOp():
+                self.condition(op)
+            case gpu.BarrierOp():
+                self.line("tl.debug_barrier()")
             case tt.StoreOp():
                 texts = [self.full(op.ptr).text, self.stripped(op.value).text]
                 if op.mask is not None:
@@ -215,12 +219,12 @@ class KernelText:
         expression = self.expression(op)
         (result,) = op.results
         users = _users(result)
-        if not users:
+        if not users and not isinstance(op, tt.AtomicRMWOp):
             return
         alone = len(users) == 1 and users[0].parent is op.parent
         carried = alone and isinstance(users[0], scf.YieldOp)
         short = alone and len(expression.text) <= _INLINE_LENGTH and not isinstance(op, tt.DotOp)
-        if isinstance(op, tt.MakeRangeOp) or ((carried or short) and not isinstance(op, tt.LoadOp)):
+        if isinstance(op, tt.MakeRangeOp) or ((carried or short) and not isinstance(op, tt.LoadOp | tt.AtomicRMWOp)):
             self.known[result] = expression
             return
         name = self.names.fresh(result.name_hint or _hint(op))
@@ -247,6 +251,18 @@ class KernelText:
         last = op.body.block.last_op
         assert isinstance(last, scf.YieldOp), "a loop ends in scf.yield"
         self.carry(names, [self.full(value) for value in last.operands], [_comment_of(value) for value in last.operands])
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    def condition(self, op: scf.IfOp) -> None:
+        """An `if` without results. Raises: CleaveError for another."""
+        if op.results or op.false_region.blocks:
+            raise CleaveError(op, "has results or an else branch, which have no Triton form here")
+        self.line(f"if {self.stripped(op.cond).text}:")
+        self.depth += 1
+        before = len(self.lines)
+        self.block(op.true_region.block)
         if len(self.lines) == before:
             self.line("pass")
         self.depth -= 1
@@ -380,6 +396,10 @@ class KernelText:
                 return self.load(op)
             case tt.DotOp():
                 return self.dot(op)
+            case tt.AtomicRMWOp(kind="add") if op.mask is None:
+                pointer, value = self.full(op.ptr), self.stripped(op.val)
+                texts = [pointer.text, value.text, f'sem="{op.order}"', f'scope="{op.extent}"']
+                return _call("tl.atomic_add", texts, [pointer, value], tt.shape_of(op.result.type))
             case tt.ReduceOp():
                 operand = self.full(op.srcs[0])
                 combine = op.combine.block.first_op
@@ -421,9 +441,10 @@ class KernelText:
         if op.other is not None:
             reads.append(self.stripped(op.other))
             texts.append(f"other={reads[-1].text}")
-        for name, number in tt.EVICTIONS.items():
-            if name and number == op.evict.value.data:
-                texts.append(f'eviction_policy="{name}"')
+        for keyword, names, value in (("eviction_policy", tt.EVICTIONS, op.evict), ("cache_modifier", tt.CACHES, op.cache)):
+            for name, number in names.items():
+                if name and number == value.value.data:
+                    texts.append(f'{keyword}="{"." if names is tt.CACHES else ""}{name}"')
         return _call("tl.load", texts, reads, tt.shape_of(op.result.type))
 
     def dot(self, op: tt.DotOp) -> Expression:

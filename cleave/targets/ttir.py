@@ -20,7 +20,7 @@ from xdsl.utils.target import Target
 
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
-from cleave.runtime.versions import ttir_eviction
+from cleave.runtime.versions import ttir_cache_policy
 
 _FOR_READERS = ("dims", "note")
 
@@ -44,14 +44,17 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
             op.attributes.pop(name, None)
     for op in [op for op in out.walk() if isinstance(op, arith.NegfOp)]:
         _subtract_instead(op)
+    for op in [op for op in out.walk() if isinstance(op, tt.LoadOp)]:
+        op.properties = {"cache": op.cache, "evict": op.evict, **op.properties}
     stream = StringIO()
     Printer(stream, print_generic_format=True).print_op(out)
     text = stream.getvalue()
     for ours, theirs in tt.SPELLED.items():
         text = text.replace(f'"{ours}"(', f'"{theirs}"(')
-    for hint, number in tt.EVICTIONS.items():
-        if hint:
-            text = text.replace(f"evict = {number} : i32", ttir_eviction(hint, number))
+    for modifier, cache in tt.CACHES.items():
+        for hint, evict in tt.EVICTIONS.items():
+            ours = f"cache = {cache} : i32, evict = {evict} : i32"
+            text = text.replace(ours, ttir_cache_policy(modifier, cache, hint, evict)) if modifier or hint else text
     return text + "\n"
 
 

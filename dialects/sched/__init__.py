@@ -74,6 +74,9 @@ from cleave.dialects.sched.host import (
 from cleave.dialects.sched.kernel import (
     KernelOp,
 )
+from cleave.dialects.sched.last import (
+    LastOp,
+)
 from cleave.dialects.sched.memory import (
     AccessOp,
     LoadOp,
@@ -141,6 +144,7 @@ Sched = Dialect(
         DotOp,
         YieldOp,
         ForOp,
+        LastOp,
         KernelOp,
         ProgramOp,
         AllocateOp,
@@ -183,6 +187,7 @@ __all__ = [
     "GeluOp",
     "GeluTanhOp",
     "KernelOp",
+    "LastOp",
     "LaunchFuncOp",
     "LaunchOp",
     "LibraryCallOp",

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     StringAttr,
+    UnitAttr,
     f64,
 )
 from xdsl.ir import SSAValue
@@ -160,7 +161,9 @@ class LoadOp(AccessOp):
     Reads a tile over the union of the indices' dimensions.
 
     Lanes that a check leaves alone give `other`, or without it an unusable value (NaN). `eviction` is a cache hint,
-    evict_first or evict_last.
+    evict_first or evict_last. A `fresh` load sees what other programs stored, where a `sched.last` orders them:
+
+        %x = sched.load %parts [s = %s, m = %m] fresh : !sched.tile<[s = 4, m = 64], f32>
     """
 
     name = "sched.load"
@@ -171,11 +174,19 @@ class LoadOp(AccessOp):
     checked = prop_def(ArrayAttr[StringAttr])
     other = opt_prop_def(FloatAttr)
     eviction = opt_prop_def(StringAttr)
+    fresh = opt_prop_def(UnitAttr)
     out = result_def(TileType)
     traits = traits_def(MemoryReadEffect())
 
     def __init__(
-        self, buffer: SSAValue, places: _Places, bounds: _Places, out: TileType, other: float | None = None, eviction: str = ""
+        self,
+        buffer: SSAValue,
+        places: _Places,
+        bounds: _Places,
+        out: TileType,
+        other: float | None = None,
+        eviction: str = "",
+        fresh: bool = False,
     ) -> None:
         super().__init__(
             operands=[buffer, [value for _, value in places], [value for _, value in bounds]],
@@ -185,6 +196,7 @@ class LoadOp(AccessOp):
                 "checked": names_attr([axis for axis, _ in bounds]),
                 "other": None if other is None else FloatAttr(other, f64),
                 "eviction": StringAttr(eviction) if eviction else None,
+                "fresh": UnitAttr() if fresh else None,
             },
         )
 
@@ -205,10 +217,11 @@ class LoadOp(AccessOp):
         buffer, places, bounds = _parse_access(parser)
         other = float(parse_literal(parser)("f64")) if parser.parse_optional_keyword("other") else None
         eviction = parser.parse_identifier() if parser.parse_optional_keyword("evict") else ""
+        fresh = parser.parse_optional_keyword("fresh") is not None
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         out = parse_tile(parser)
-        op = cls(buffer, places, bounds, out, other, eviction)
+        op = cls(buffer, places, bounds, out, other, eviction, fresh)
         op.attributes |= attributes
         return op
 
@@ -219,6 +232,8 @@ class LoadOp(AccessOp):
             printer.print_string(f" other {literal_text(self.other.value.data)}")
         if self.eviction is not None:
             printer.print_string(f" evict {self.eviction.data}")
+        if self.fresh is not None:
+            printer.print_string(" fresh")
         print_tail(self, printer)
 
     def verify_(self) -> None:

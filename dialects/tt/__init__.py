@@ -46,6 +46,7 @@ from cleave.dialects.tt.function import (
     ReturnOp,
 )
 from cleave.dialects.tt.memory import (
+    CACHES,
     EVICTIONS,
     AddPtrOp,
     AtomicCASOp,
@@ -119,6 +120,7 @@ Tt = Dialect(
 )
 
 __all__ = [
+    "CACHES",
     "EVICTIONS",
     "FLOAT_PREDICATES",
     "INTEGER_PREDICATES",

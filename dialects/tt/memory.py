@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
@@ -39,6 +40,8 @@ from xdsl.utils.exceptions import VerifyException
 from cleave.dialects.tt.types import PtrType, TensorDescType, check_member, element_of, like, pointee_of, shape_of, spelled
 
 EVICTIONS = {"": 1, "evict_first": 2, "evict_last": 3}
+CACHES = {"": 1, "cg": 3}
+"""Where a load looks: anywhere, or in the caches that all multiprocessors share."""
 
 
 @irdl_op_definition
@@ -87,11 +90,11 @@ class LoadOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect())
 
-    def __init__(self, ptr: SSAValue, mask: SSAValue | None = None, other: SSAValue | None = None, evict: int = 1) -> None:
+    def __init__(self, ptr: SSAValue, mask: SSAValue | None = None, other: SSAValue | None = None, evict: int = 1, cache: int = 1) -> None:
         super().__init__(
             operands=[ptr, mask, other],
             result_types=[pointee_of(ptr.type)],
-            properties={"cache": IntegerAttr(1, i32), "evict": IntegerAttr(evict, i32), "isVolatile": BoolAttr.from_bool(False)},
+            properties={"cache": IntegerAttr(cache, i32), "evict": IntegerAttr(evict, i32), "isVolatile": BoolAttr.from_bool(False)},
         )
 
     @classmethod
@@ -100,6 +103,9 @@ class LoadOp(IRDLOperation):
         evict = 1
         if parser.parse_optional_keyword("evict"):
             evict = EVICTIONS[parser.expect(lambda: parser.parse_optional_keyword_in(EVICTIONS), "expected evict_first or evict_last")]
+        cache = 1
+        if parser.parse_optional_keyword("cache"):
+            cache = CACHES[parser.expect(lambda: parser.parse_optional_keyword_in(CACHES), "expected cg")]
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         position = parser.pos
@@ -110,14 +116,15 @@ class LoadOp(IRDLOperation):
             parser.raise_error(str(error), position)
         if len(names) > 3:
             parser.raise_error("a load takes a pointer, a mask and another value", position)
-        op = cls(*(parser.resolve_operand(name, type_) for name, type_ in zip(names, types, strict=False)), evict=evict)
+        op = cls(*(parser.resolve_operand(name, type_) for name, type_ in zip(names, types, strict=False)), evict=evict, cache=cache)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_operand)
-        _print_eviction(printer, self.evict)
+        _print_hint(printer, "evict", EVICTIONS, self.evict)
+        _print_hint(printer, "cache", CACHES, self.cache)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.ptr.type)
@@ -131,10 +138,10 @@ class LoadOp(IRDLOperation):
             raise VerifyException(f"the result is {self.result.type}; the pointer reads {value}")
 
 
-def _print_eviction(printer: Printer, evict: IntegerAttr[IntegerType]) -> None:
-    for name, number in EVICTIONS.items():
-        if name and number == evict.value.data:
-            printer.print_string(f" evict {name}")
+def _print_hint(printer: Printer, keyword: str, names: Mapping[str, int], value: IntegerAttr[IntegerType]) -> None:
+    for name, number in names.items():
+        if name and number == value.value.data:
+            printer.print_string(f" {keyword} {name}")
 
 
 @irdl_op_definition
@@ -190,7 +197,7 @@ SCOPES = ("gpu", "cta", "sys")
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
     """
-    Reads, combines and writes in one step, giving what was there before.
+    Reads, combines and writes in one step, giving what was there before: `tt.atomic_rmw add %p, %one acq_rel gpu : !tt.ptr<i32>`.
 
     `atomic_rmw_op` counts from 1 in `RMW_KINDS`, `sem` from 1 in `MEMORY_ORDERS`, `scope` from 1 in `SCOPES`.
     """
@@ -204,6 +211,63 @@ class AtomicRMWOp(IRDLOperation):
     scope = prop_def(IntegerAttr[IntegerType])
     result = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self, kind: str, ptr: SSAValue, val: SSAValue, mask: SSAValue | None = None, sem: str = "acq_rel", scope: str = "gpu"
+    ) -> None:
+        super().__init__(
+            operands=[ptr, val, mask],
+            result_types=[pointee_of(ptr.type)],
+            properties={
+                "atomic_rmw_op": IntegerAttr(RMW_KINDS.index(kind) + 1, i32),
+                "sem": IntegerAttr(MEMORY_ORDERS.index(sem) + 1, i32),
+                "scope": IntegerAttr(SCOPES.index(scope) + 1, i32),
+            },
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        kind = parser.expect(lambda: parser.parse_optional_keyword_in(RMW_KINDS), f"expected one of {', '.join(RMW_KINDS)}")
+        names = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        sem = parser.expect(lambda: parser.parse_optional_keyword_in(MEMORY_ORDERS), f"expected one of {', '.join(MEMORY_ORDERS)}")
+        scope = parser.expect(lambda: parser.parse_optional_keyword_in(SCOPES), f"expected one of {', '.join(SCOPES)}")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        pointer = parser.parse_type()
+        try:
+            types = [pointer, pointee_of(pointer), like(pointer, i1)]
+        except VerifyException as error:
+            parser.raise_error(str(error), position)
+        if len(names) not in (2, 3):
+            parser.raise_error("an atomic operation takes a pointer, a value and perhaps a mask", position)
+        ptr, val, *mask = (parser.resolve_operand(name, type_) for name, type_ in zip(names, types, strict=False))
+        op = cls(kind, ptr, val, mask[0] if mask else None, sem, scope)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind} ")
+        printer.print_list(self.operands, printer.print_operand)
+        printer.print_string(f" {self.order} {self.extent}")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ptr.type)
+
+    @property
+    def kind(self) -> str:
+        """How the value is combined with what is there."""
+        return RMW_KINDS[self.atomic_rmw_op.value.data - 1]
+
+    @property
+    def order(self) -> str:
+        """The memory order."""
+        return MEMORY_ORDERS[self.sem.value.data - 1]
+
+    @property
+    def extent(self) -> str:
+        """Which threads are ordered."""
+        return SCOPES[self.scope.value.data - 1]
 
     def verify_(self) -> None:
         _mask_fits(self.mask, self.ptr)

@@ -65,6 +65,32 @@ sched.program @lowered sizes [m = m] (%a as in_1: !sched.buffer<[m : ?], f32> la
 // CHECK-SAME:    (%a as in_1: !sched.buffer<[m : ?], f32> layout "m")
 // CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
 
+// The last program of a tile of rows to arrive reads what the others stored, by loads that are fresh.
+sched.kernel @last (%p: !sched.buffer<[s : ?, m : 1], f32>, %c: !sched.buffer<[tile : 1], i32>, %z: !sched.buffer<[m : 1], f32>)
+    sizes (%s_size = s) grid (%m0 = m by 8 count 4, %s0 = s by 1 count s) warps 1 stages 2 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %eight = sched.constant 8 : !sched.tile<[], index>
+  %one = sched.constant 1.0 : !sched.tile<[m = 8], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 8], index>
+  %tile = sched.floordiv %m0, %eight : !sched.tile<[], index>
+  sched.store %one to %p [s = %s0, m = %m]
+  sched.last %c [tile = %tile] of %s_size {
+    %s = sched.range %zero : !sched.tile<[s = 4], index>
+    %x = sched.load %p [s = %s, m = %m] check [s < %s_size] other 0.0 fresh : !sched.tile<[s = 4, m = 8], f32>
+    %y = sched.reduce sum %x over s : !sched.tile<[m = 8], f32>
+    sched.store %y to %z [m = %m]
+  }
+}
+// CHECK-LABEL: sched.kernel @last
+// CHECK:         sched.store %one to %p [s = %s0, m = %m]
+// CHECK-NEXT:    sched.last %c [tile = %tile] of %s_size {
+// CHECK-NEXT:      %s = sched.range %zero : !sched.tile<[s = 4], index>
+// CHECK-NEXT:      %x = sched.load %p [s = %s, m = %m] check [s < %s_size] other 0.0 fresh : !sched.tile<[s = 4, m = 8], f32>
+// CHECK-NEXT:      %y = sched.reduce sum %x over s : !sched.tile<[m = 8], f32>
+// CHECK-NEXT:      sched.store %y to %z [m = %m]
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+
 // Elementwise operations broadcast by name; every one of them.
 sched.kernel @elementwise () warps 4 stages 3 {
   %x = sched.constant 1.5 : !sched.tile<[m = 4], f32>

@@ -311,3 +311,67 @@ sched.kernel @k () {
   %x = sched.constant 0.0 : !sched.tile<[m = 2048, n = 1024], f32>
 }
 // CHECK: the tile has 2097152 elements; 1048576 are the most
+// -----
+
+// A program arrives at one element.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.last %c [tile = %t] of %n {}
+}
+// CHECK: sched.last: the indices have dimensions [t = 2]; a program arrives at one element
+// -----
+
+// A counter counts.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.last %p [s = %n] of %n {}
+}
+// CHECK: sched.last: the counter has elements f32; i32 is needed
+// -----
+
+// The number of programs is a scalar.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.last %c [tile = %n] of %t {}
+}
+// CHECK: sched.last: the count is !sched.tile<[t = 2], index>; an index scalar is needed
+// -----
+
+// Every axis of the counter has an index.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.last %c [] of %n {}
+}
+// CHECK: sched.last: axis 'tile' of the buffer has no index
+// -----
+
+// What other programs stored may lie in a cache of their own.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.last %c [tile = %n] of %n {
+    %y = sched.load %p [s = %n] : !sched.tile<[], f32>
+  }
+}
+// CHECK: sched.last: a load in the body reads what the kernel stores before, which other programs did too; make it fresh
+// -----
+
+// Every program comes by once.
+sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], i32>) sizes (%n = n) grid (%s0 = s by 1 count s) {
+  %x = sched.constant 0.0 : !sched.tile<[], f32>
+  %t = sched.range %s0 : !sched.tile<[t = 2], index>
+  sched.store %x to %p [s = %s0]
+  sched.for n %i = %n to %n step 1 {
+    sched.last %c [tile = %n] of %n {}
+  }
+}
+// CHECK: sched.last: 

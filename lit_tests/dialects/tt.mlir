@@ -21,7 +21,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.pt
   %ptrs = tt.splat %x : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
   %at = tt.addptr %ptrs, %wide : tensor<16x16x!tt.ptr<f16>>, tensor<16x16xi64>
   %zero = arith.constant dense<0.0> : tensor<16x16xf16>
-  %a = tt.load %at, %in, %zero evict evict_first {note = "once"} : tensor<16x16x!tt.ptr<f16>>
+  %a = tt.load %at, %in, %zero evict evict_first cache cg {note = "once"} : tensor<16x16x!tt.ptr<f16>>
   %c = tt.load %at, %in : tensor<16x16x!tt.ptr<f16>>
   %scalar = tt.load %y : !tt.ptr<f32>
   %acc = arith.constant dense<0.0> : tensor<16x16xf32>
@@ -60,7 +60,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.pt
 // CHECK-NEXT:   %ptrs = tt.splat %x : !tt.ptr<f16> -> tensor<16x16x!tt.ptr<f16>>
 // CHECK-NEXT:   %at = tt.addptr %ptrs, %wide : tensor<16x16x!tt.ptr<f16>>, tensor<16x16xi64>
 // CHECK-NEXT:   %zero = arith.constant dense<0.000000e+00> : tensor<16x16xf16>
-// CHECK-NEXT:   %a = tt.load %at, %in, %zero evict evict_first {note = "once"} : tensor<16x16x!tt.ptr<f16>>
+// CHECK-NEXT:   %a = tt.load %at, %in, %zero evict evict_first cache cg {note = "once"} : tensor<16x16x!tt.ptr<f16>>
 // CHECK-NEXT:   %c = tt.load %at, %in : tensor<16x16x!tt.ptr<f16>>
 // CHECK-NEXT:   %scalar = tt.load %y : !tt.ptr<f32>
 // CHECK-NEXT:   %acc = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
@@ -78,11 +78,11 @@ tt.func public @kernel(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.pt
 // CHECK-NEXT:   tt.return
 
 // GENERIC: "tt.func"() <{sym_name = "kernel", function_type = (!tt.ptr<f16>, !tt.ptr<f32>, i32, i64) -> (), sym_visibility = "public", arg_attrs = [{tt.divisibility = 16 : i32}, {}, {}, {}]}>
-// GENERIC: "tt.load"({{.*}}) <{cache = 1 : i32, evict = 2 : i32, isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}>
+// GENERIC: "tt.load"({{.*}}) <{cache = 3 : i32, evict = 2 : i32, isVolatile = false, operandSegmentSizes = array<i32: 1, 1, 1>}>
 // GENERIC: "tt.dot"({{.*}}) <{inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32}>
 // GENERIC: "tt.store"({{.*}}) <{cache = 1 : i32, evict = 1 : i32}>
 
-// Descriptors and atomics have the generic form only.
+// Descriptors and comparing atomics have the generic form only.
 tt.func public @other(%x: !tt.ptr<f16>, %c: !tt.ptr<i32>, %n: i32, %stride: i64, %one: i64, %k: i32) {
   %desc = "tt.make_tensor_descriptor"(%x, %n, %n, %stride, %one) <{padding = 1 : i32, operandSegmentSizes = array<i32: 1, 2, 2>}> : (!tt.ptr<f16>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<64x64xf16>>
   %tile = "tt.descriptor_load"(%desc, %n, %n) : (!tt.tensordesc<tensor<64x64xf16>>, i32, i32) -> tensor<64x64xf16>
@@ -97,6 +97,6 @@ tt.func public @other(%x: !tt.ptr<f16>, %c: !tt.ptr<i32>, %n: i32, %stride: i64,
 // CHECK: "tt.make_tensor_descriptor"({{.*}}) -> !tt.tensordesc<tensor<64x64xf16>>
 // CHECK: "tt.descriptor_load"(%desc, %n, %n)
 // CHECK: "tt.descriptor_store"(%desc, %tile, %n, %n)
-// CHECK: "tt.atomic_rmw"(%c, %k) <{atomic_rmw_op = 4 : i32, sem = 4 : i32, scope = 1 : i32}>
+// CHECK: %old = tt.atomic_rmw add %c, %k acq_rel gpu : !tt.ptr<i32>
 // CHECK: "tt.atomic_cas"(%c, %k, %old)
 // CHECK: %back = tt.unsplat %unit : tensor<1xi32>

@@ -92,3 +92,35 @@ sched.kernel @functions (%x: !sched.buffer<[], f16>, %y: !sched.buffer<[], i1>) 
 // CHECK-NEXT:   %c = tt.cmpf une, %s, %v : f16
 // CHECK-NEXT:   [[BYTE:%.*]] = tt.extui %c : i1 -> i8
 // CHECK-NEXT:   tt.store %y_ptr, [[BYTE]] : !tt.ptr<i8>
+
+// -----
+
+// The last program to arrive: a barrier, a counter that releases and acquires, and an `if`. What only the last one needs stays within it.
+sched.kernel @last (%p: !sched.buffer<[s : 8, m : 1], f32>, %c: !sched.buffer<[tile : 1], i32>, %z: !sched.buffer<[m : 1], f32>)
+    sizes (%s_size = s) grid (%m0 = m by 8 count 4, %s0 = s by 1 count s) warps 1 stages 2 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %eight = sched.constant 8 : !sched.tile<[], index>
+  %one = sched.constant 1.0 : !sched.tile<[m = 8], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 8], index>
+  %tile = sched.floordiv %m0, %eight : !sched.tile<[], index>
+  sched.store %one to %p [s = %s0, m = %m]
+  sched.last %c [tile = %tile] of %s_size {
+    %s = sched.range %zero : !sched.tile<[s = 4], index>
+    %x = sched.load %p [s = %s, m = %m] check [s < %s_size] other 0.0 fresh : !sched.tile<[s = 4, m = 8], f32>
+    %y = sched.reduce sum %x over s : !sched.tile<[m = 8], f32>
+    sched.store %y to %z [m = %m]
+  }
+}
+// CHECK-LABEL: tt.func public @last
+// CHECK:         tt.store {{.*}} : tensor<8x!tt.ptr<f32>>
+// CHECK-NOT:     tt.make_range
+// CHECK:         gpu.barrier
+// CHECK-NEXT:    %before = tt.atomic_rmw add [[C:%.*]], %{{.*}} acq_rel gpu : !tt.ptr<i32>
+// CHECK-NEXT:    [[LAST:%.*]] = tt.cmpi eq, %before, %{{.*}} : i32
+// CHECK-NEXT:    scf.if [[LAST]] {
+// CHECK:           tt.store [[C]], %{{.*}} : !tt.ptr<i32>
+// CHECK:           tt.make_range {{.*}} : tensor<4xi32>
+// CHECK:           %x = tt.load {{.*}} cache cg
+// CHECK:           tt.store {{.*}} : tensor<8x!tt.ptr<f32>>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    tt.return

@@ -10,7 +10,7 @@ import pytest
 
 from cleave.reference.dtypes import rounded
 from cleave.reference.sched import TileFault, run_program
-from cleave.schedule.program import For, Launch, Let, Load, Program, Store
+from cleave.schedule.program import For, Last, Launch, Let, Load, Program, Store
 from tests import tile_programs
 from tests.tile_programs import CASES
 
@@ -41,7 +41,7 @@ def _edited(program: Program, edit: Any) -> Program:
     """The program with `edit` applied to every statement."""
 
     def through(body: Any) -> Any:
-        return tuple(replace(edit(s), body=through(s.body)) if isinstance(s, For) else edit(s) for s in body)
+        return tuple(replace(edit(s), body=through(s.body)) if isinstance(s, For | Last) else edit(s) for s in body)
 
     return replace(program, kernels=tuple(replace(kernel, body=through(kernel.body)) for kernel in program.kernels))
 
@@ -131,3 +131,43 @@ def test_a_kernel_may_not_read_what_its_launch_writes() -> None:
     steps = (program.steps[0], Launch("parts", ("x", "partial", "z")))
     with pytest.raises(TileFault, match="reads what another program of the launch wrote"):
         run_program(replace(program, kernels=(merged,), steps=steps), case.inputs(), case.symbols)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_programs_changes_nothing(seed: int) -> None:
+    for case in CASES.values():
+        (expected,) = run_program(case.program(), case.inputs(), case.symbols)
+        (result,) = run_program(case.program(), case.inputs(), case.symbols, seed=seed)
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_the_last_program_reads_what_others_wrote_by_fresh_loads_alone() -> None:
+    with pytest.raises(TileFault, match="reads what another program of the launch wrote, by a load that is not fresh"):
+        _run("last_sum", lambda s: replace(s, fresh=False) if isinstance(s, Load) else s)
+
+
+def test_the_last_program_sees_only_programs_that_arrived_where_it_did() -> None:
+    """Even and odd chunks with a counter each: four programs of the even ones arrive, the last reads a chunk of the odd ones."""
+    case = CASES["last_sum"]
+    program = case.program()
+    kernel = program.kernels[0]
+    two, parity = tile_programs.scalar("two"), tile_programs.scalar("parity")
+    last = kernel.body[-1]
+    assert isinstance(last, Last)
+    made = (Let(two, "constant", (), (2,)), Let(parity, "mod", (kernel.grid[1].start, two)))
+    body = (*kernel.body[:-1], *made, replace(last, index=(("tile", parity),)))
+    with pytest.raises(TileFault, match=r"load of partial reads what another program of the launch wrote$"):
+        run_program(replace(program, kernels=(replace(kernel, body=body),)), case.inputs(), case.symbols)
+
+
+def test_a_counter_that_is_not_full_is_a_fault() -> None:
+    """Nobody is last where more programs are waited for than come."""
+    case = CASES["last_sum"]
+    program = case.program()
+    kernel = program.kernels[0]
+    many = tile_programs.scalar("many")
+    last = kernel.body[-1]
+    assert isinstance(last, Last)
+    body = (Let(many, "constant", (), (9,)), *kernel.body[:-1], replace(last, count=many))
+    with pytest.raises(TileFault, match="workspace arrived is not left zero"):
+        run_program(replace(program, kernels=(replace(kernel, body=body),)), case.inputs(), case.symbols)

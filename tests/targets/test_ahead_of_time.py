@@ -17,6 +17,7 @@ from cleave.schedule import schedule, target
 from cleave.schedule.program import Dot, Program, walk
 from cleave.search import superoptimize
 from cleave.tools import demo
+from tests.tile_programs import CASES
 
 MACHINES = {"a100": "sm_80", "h200": "sm_90", "b200": "sm_100", "mi300x": "gfx942"}
 
@@ -62,3 +63,15 @@ def test_large_dots_are_wgmma_on_hopper(dtype: torch.dtype) -> None:
     assert kernel.spills == 0 and kernel.shared <= SHARED_LIMITS["sm_90"]
     steps = [dict(dot.a.type.dims)[dot.over] // 16 for dot in dots]
     assert kernel.wgmma >= sum(steps)
+
+
+@pytest.mark.parametrize("architecture", MACHINES.values())
+def test_the_last_program_to_arrive_compiles(architecture: str) -> None:
+    """From Python and through Triton's own parser, with an atomic that orders the GPU and loads that leave out the first-level cache."""
+    ready = executable(CASES["last_sum"].program())
+    (function,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+    (call,) = calls(ready.plan)
+    for kernel in (*compile_module(ready.module, architecture), compile_ttir(ready.module, function, call, architecture)):
+        assert kernel.spills == 0
+        if architecture.startswith("sm_"):
+            assert "atom.global.gpu.acq_rel.add.u32" in str(kernel.asm["ptx"]) and "ld.global.cg" in str(kernel.asm["ptx"])

@@ -10,7 +10,7 @@ from cleave.graph import Axis, Builder, Input, Output
 from cleave.runtime.compile import compile_ttir
 from cleave.runtime.execute import executable
 from cleave.runtime.plan import calls
-from cleave.runtime.versions import ttir_eviction
+from cleave.runtime.versions import ttir_cache_policy
 from cleave.schedule import TARGETS, schedule
 from cleave.schedule.program import For, Load, Statement
 from cleave.targets.ttir import ttir_text
@@ -37,8 +37,10 @@ def test_cache_hints_reach_the_code() -> None:
 
 
 def test_spelling_by_version() -> None:
-    assert ttir_eviction("evict_first", 2, (3, 8)) == "evict = 2 : i32"
-    assert ttir_eviction("evict_first", 2, (3, 9)) == "cachePolicy = #tt.cache_policy<cache_modifier = none, eviction_policy = evict_first>"
+    assert ttir_cache_policy("", 1, "evict_first", 2, (3, 8)) == "cache = 1 : i32, evict = 2 : i32"
+    policy = "cachePolicy = #tt.cache_policy<cache_modifier = {}, eviction_policy = {}>"
+    assert ttir_cache_policy("", 1, "evict_first", 2, (3, 9)) == policy.format("none", "evict_first")
+    assert ttir_cache_policy("cg", 3, "", 1, (3, 9)) == policy.format("cg", "evict_normal")
 
 
 def test_negation_is_a_subtraction() -> None:

@@ -8,11 +8,27 @@ list of programs it tells whether the form that should be found is, how far up, 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
+
+MEASURING = """
+Every contender's result is compared with float64, then all are timed in turn, round after round: as replays of a CUDA graph and as
+plain calls, after the L2 cache was flushed by writes and by reads. Medians count, and of the ratios for both flushes the lower one.
+A result is right when its largest error is at most twice that of eager execution plus one unit in the last place, and its
+relative error at most what the tuner allows (1e-3 in f16). A contender that is missing or wrong is told of, with the reason.
+"""
+TYPES = ("float16", "bfloat16", "float32")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with exit code 2."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
 
 def result_file(text: str) -> Path:
@@ -32,16 +48,59 @@ def count(text: str) -> int:
     return int(text)
 
 
+def measuring(add: Callable[..., Parser], name: str, text: str, more: str = "") -> Parser:
+    """A command that measures, with the options that all of those have."""
+    described = argparse.RawDescriptionHelpFormatter
+    out = add(name, help=text, description=f"{text[0].upper()}{text[1:]}.\n{more}{MEASURING}", formatter_class=described)
+    out.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
+    out.add_argument("--seconds", type=count, metavar="N", help="begin no case after N seconds; those left out are told of")
+    out.add_argument("--json", metavar="FILE", type=result_file, help="keep the results there, after every case")
+    out.add_argument("--plot", metavar="FILE", type=result_file, help="draw a PNG of times beside the floor there")
+    out.add_argument(
+        "--merge", nargs="+", type=Path, metavar="FILE", help="measure nothing; show these results together, the newest of each case"
+    )
+    out.add_argument("--keep-cache", action="store_true", help="use Cleave's cache as it is, in place of an empty one")
+    return out
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    out = argparse.ArgumentParser(prog="cleave-bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = out.add_subparsers(dest="command", required=True)
-    programs = commands.add_parser("programs", help="attention, norm + linear and norm + SwiGLU at several sizes")
-    programs.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
-    programs.add_argument("--dtype", default="bfloat16", choices=("float16", "bfloat16", "float32"))
-    programs.add_argument("--flush", default="write", choices=("write", "read"), help="how the L2 cache is flushed between replays")
-    programs.add_argument("--max-autotune", action="store_true", help="also time torch.compile's max-autotune")
-    programs.add_argument("--json", metavar="FILE", type=result_file, help="write the results there as well")
+    out = Parser(prog="cleave-bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = out.add_subparsers(dest="command", required=True, parser_class=Parser)
+    add = commands.add_parser
+    programs = measuring(add, "programs", "attention, norm + linear and norm + SwiGLU at several sizes")
+    programs.add_argument("--dtype", default="bfloat16", choices=TYPES)
+    subgraphs = measuring(
+        add,
+        "subgraphs",
+        "the nine subgraphs of the Cleave paper in prefill and decode",
+        "Cases are named '<phase> <name> <size>', the size being rows, for mla in decode the length of the cache.\n",
+    )
+    subgraphs.add_argument(
+        "--shapes", default="quick", choices=("quick", "paper"), help="smallest and largest sizes (default), or all of the paper's"
+    )
+    subgraphs.add_argument("--phase", nargs="+", choices=("prefill", "decode"), help="only these phases")
+    subgraphs.add_argument("--name", nargs="+", metavar="NAME", help="only these subgraphs, such as matmul or gqa_d64")
+    subgraphs.add_argument("--size", nargs="+", type=count, metavar="N", help="only these sizes")
+    subgraphs.add_argument(
+        "--model", action="store_true", help="measure nothing and use no GPU: compile by the cost model alone, and tell what that takes"
+    )
+    subgraphs.add_argument("--target", default="h200", metavar="MACHINE", help="the machine that --model compiles for (default h200)")
+    for command in (programs, subgraphs):
+        command.add_argument("--max-autotune", action="store_true", help="also time torch.compile's max-autotune, which takes long")
+    measuring(
+        add,
+        "masks",
+        "causal, sliding-window and document attention at 4096 and 16384",
+        "Times are also told over those of Cleave's kernel without a mask, times the share of tiles that are not fully masked; a tile\n"
+        "with a question mark is not the kernel's own.\n",
+    )
+    measuring(
+        add,
+        "dynamic",
+        "attention compiled once for all numbers of requests, rows and keys, at 40 sizes",
+        "Times are also told over those of a compilation for each size.\n",
+    )
     search = commands.add_parser("search", help="the search: forms found, time and memory of a list of programs")
     search.add_argument("--only", default="", metavar="TEXT", help="only programs whose name contains TEXT")
     search.add_argument(
@@ -59,37 +118,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cleave.bench.search_report import report
 
         return report(options.only, options.mutants, options.json, options.enumerate)
-    import torch
-    from rich.console import Console
-    from rich.table import Table
+    from cleave.bench.measuring import report as measure
 
-    if not torch.cuda.is_available():
-        print("cleave-bench: error: no CUDA device was found; run it on a machine with an NVIDIA GPU", file=sys.stderr)
-        return 2
-    from cleave.bench.programs import cases
-    from cleave.bench.run import Result, measure
-
-    results: list[Result] = []
-    chosen = [case for case in cases() if options.only in case.name]
-    for number, case in enumerate(chosen, 1):
-        print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr, flush=True)
-        results.append(measure(case, getattr(torch, options.dtype), options.flush, options.max_autotune))
-        if options.json is not None:
-            options.json.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
-    table = Table(title=f"{torch.cuda.get_device_name()}, {options.dtype}, milliseconds, L2 flushed by {options.flush}s")
-    names = list(dict.fromkeys(name for result in results for name in result.milliseconds))
-    for heading in ("case", *names, "ratio", "error", "compile s"):
-        table.add_column(heading, justify="left" if heading == "case" else "right")
-    for result in results:
-        ratio = result.ratio()
-        cells = [f"{result.milliseconds[name]:.4f}" if name in result.milliseconds else "-" for name in names]
-        error = f"{result.errors['cleave']:.1e}" if "cleave" in result.errors else "-"
-        table.add_row(result.case, *cells, "-" if ratio is None else f"{ratio:.2f}", error, f"{result.compile_seconds:.1f}")
-    Console(width=200 if not sys.stdout.isatty() else None).print(table)
-    for result in results:
-        for name, reason in result.failed.items():
-            print(f"{result.case}: {name}: {reason}")
-    return 1 if any("cleave" in result.failed for result in results) else 0
+    return measure(options)
 
 
 if __name__ == "__main__":

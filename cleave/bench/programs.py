@@ -1,42 +1,19 @@
-"""
-The programs that are measured, in plain PyTorch operations, with their sizes and the best existing implementations.
-
-A case gives its inputs for a device and dtype, the program Cleave compiles, and the contenders it is compared with beside
-eager and `torch.compile`.
-"""
+"""Layers in plain PyTorch operations at several sizes: attention with grouped heads, a norm before a linear layer and before SwiGLU."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-Program = Callable[..., Tensor]
+from .baselines import Attention, compiled
+from .cases import Case, Contender, Given, Program
 
-
-@dataclass(frozen=True)
-class Case:
-    """One program at one size. `shapes` are the input shapes, `scales` the standard deviation of each input (1 if absent)."""
-
-    name: str
-    program: Program
-    shapes: tuple[tuple[int, ...], ...]
-    scales: tuple[float, ...] = ()
-    contenders: Mapping[str, Program] = field(default_factory=dict[str, Program])
-
-    def inputs(self, device: str, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, ...]:
-        """Fresh normal inputs."""
-        generator = torch.Generator(device=device).manual_seed(seed)
-        scales = self.scales or (1.0,) * len(self.shapes)
-        return tuple(
-            (torch.randn(shape, generator=generator, device=device) * scale).to(dtype)
-            for shape, scale in zip(self.shapes, scales, strict=True)
-        )
+ROOT: float = 4096**-0.5
+"""Deviation of weights of 4096 inputs, so that results have that of the inputs."""
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -59,46 +36,60 @@ def causal_grouped_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(~seen, float("-inf")), dim=-1) @ v
 
 
+def wide(x: Tensor) -> Tensor:
+    """Floats of 32 bits at least."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def normed(x: Tensor, g: Tensor) -> Tensor:
+    """RMSNorm with gain g."""
+    return x * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype) * g
+
+
 def norm_linear(x: Tensor, g: Tensor, w: Tensor) -> Tensor:
     """RMSNorm with gain g, then a linear layer with weight (out, in)."""
-    normed = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype) * g
-    return normed @ w.t()
+    return normed(x, g) @ w.t()
 
 
 def norm_swiglu(x: Tensor, g: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
     """RMSNorm with gain g, then the gated half of a SwiGLU layer; weights are (out, in)."""
-    normed = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype) * g
-    return F.silu(normed @ w1.t()) * (normed @ w2.t())
+    y = normed(x, g)
+    return F.silu(y @ w1.t()) * (y @ w2.t())
 
 
-def _sdpa(backend: SDPBackend, causal: bool) -> Program:
-    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        with sdpa_kernel(backend):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
-
-    return run
+def _same(out: Tensor) -> Tensor:
+    return out
 
 
-def _sdpas(causal: bool) -> dict[str, Program]:
-    return {"sdpa flash": _sdpa(SDPBackend.FLASH_ATTENTION, causal), "sdpa cudnn": _sdpa(SDPBackend.CUDNN_ATTENTION, causal)}
+def _three(inputs: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    q, k, v = inputs
+    return q, k, v
 
 
-def _attention_case(name: str, program: Program, batch: int, heads: int, kv: int, rows: int, keys: int, d: int, causal: bool) -> Case:
-    shapes = ((batch, heads, rows, d), (batch, kv, keys, d), (batch, kv, keys, d))
-    return Case(f"{name} b{batch} h{heads}/{kv} {rows}x{keys} d{d}", program, shapes, contenders=_sdpas(causal))
-
-
-def cases() -> tuple[Case, ...]:
-    """Three programs at three sizes each."""
+def cases(dtype: torch.dtype = torch.bfloat16, tuned: bool = False) -> list[Case]:
+    """Three programs at three sizes each; `tuned` adds torch.compile's max-autotune."""
     out: list[Case] = []
+
+    def add(name: str, program: Program, given: tuple[Given, ...], weights: tuple[int, ...] = (), more: tuple[Contender, ...] = ()) -> None:
+        contenders = (compiled(program), *((compiled(program, True),) if tuned else ()), *more)
+        # Rows of a layer do not depend on each other; of causal attention only heads do not, and those are in groups.
+        pieces = (None,) * len(given) if program is causal_grouped_attention else (len(given[0].shape) - 2, *(None for _ in given[1:]))
+        out.append(Case(name, program, given, dtype, pieces, pieces[0] or 0, weights, contenders, {"name": name}))
+
+    def add_attention(name: str, program: Program, rows: int, keys: int, causal: bool) -> None:
+        cache = Given((1, 8, keys, 128))
+        kernels = Attention(_three, _same, shared=True, causal=causal)
+        given = (Given((1, 32, rows, 128)), cache, cache)
+        add(f"{name} b1 h32/8 {rows}x{keys} d128", program, given, more=(*kernels.sdpa(), kernels.flashinfer()))
+
     for rows in (512, 1024, 4096):
-        out.append(_attention_case("attention causal", causal_grouped_attention, 1, 32, 8, rows, rows, 128, True))
+        add_attention("attention causal", causal_grouped_attention, rows, rows, True)
     for rows, keys in ((1, 4096), (512, 4096), (4096, 4096)):
-        out.append(_attention_case("attention", grouped_attention, 1, 32, 8, rows, keys, 128, False))
+        add_attention("attention", grouped_attention, rows, keys, False)
+    gain = Given((4096,))
     for rows in (16, 512, 4096):
-        shapes = ((rows, 4096), (4096,), (6144, 4096))
-        out.append(Case(f"norm + linear {rows}x4096x6144", norm_linear, shapes, (1.0, 1.0, 4096**-0.5)))
+        add(f"norm + linear {rows}x4096x6144", norm_linear, (Given((rows, 4096)), gain, Given((6144, 4096), ROOT)), (1, 2))
     for rows in (16, 512, 2048):
-        gated = ((rows, 4096), (4096,), (14336, 4096), (14336, 4096))
-        out.append(Case(f"norm + swiglu {rows}x4096x14336", norm_swiglu, gated, (1.0, 1.0, 4096**-0.5, 4096**-0.5)))
-    return tuple(out)
+        weight = Given((14336, 4096), ROOT)
+        add(f"norm + swiglu {rows}x4096x14336", norm_swiglu, (Given((rows, 4096)), gain, weight, weight), (1, 2, 3))
+    return out

@@ -1,98 +1,182 @@
 """
-Measures cases: every contender is checked against float64 first, then timed in the same run.
+Measures cases on the current GPU: every contender is checked against float64 first, then all are timed in the same run.
 
-A contender whose error exceeds twice that of eager execution plus one unit in the last place has no ratio.
+A contender that cannot run or is wrong is kept as such, with the reason; nothing is left out in silence.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+import gc
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 import torch
+import triton
 from torch import Tensor
 
-import cleave
+from ..api import Compiled
+from .accuracy import Error, error_of, exact, problem
+from .baselines import eager
+from .cases import Call, Case, Contender, floor_seconds
+from .compiling import Compilation, compiled
+from .results import GRAPH, OURS, PLAIN, Row
+from .timing import FLUSHES, captured, interleaved, processor_microseconds
 
-from .programs import Case
-from .timing import captured, interleaved
+
+class Ours(Protocol):
+    """How Cleave comes to run a case: compiled for it, or once for many."""
+
+    def __call__(self, case: Case, inputs: Sequence[Tensor]) -> tuple[Compiled, Compilation]:
+        """What to call, and what compiling it took. Raises: CleaveError."""
+        ...
+
+
+class Note(Protocol):
+    """Facts that follow from what Cleave chose for a case."""
+
+    def __call__(self, case: Case, inputs: Sequence[Tensor], ready: Compiled) -> Mapping[str, Any]:
+        """Plain values."""
+        ...
+
+
+def nothing(case: Case, inputs: Sequence[Tensor], ready: Compiled) -> Mapping[str, Any]:
+    """No facts."""
+    return {}
+
+
+class Clock(Protocol):
+    """How calls are timed: `GpuClock`, or in tests something without a GPU."""
+
+    def captured(self, call: Call) -> Callable[[], object]:
+        """The call as a replay."""
+        ...
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
+        """Milliseconds of each."""
+        ...
+
+    def processor(self, call: Call) -> float:
+        """Microseconds of the processor in a call."""
+        ...
+
+    def settle(self) -> None:
+        """Waits for all work and gives back memory. Raises: RuntimeError where the device is lost."""
+        ...
+
+
+@dataclass(frozen=True)
+class GpuClock:
+    """The current CUDA device."""
+
+    def captured(self, call: Call) -> Callable[[], object]:
+        """As a CUDA graph."""
+        return captured(call)
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
+        """As `timing.interleaved`."""
+        return interleaved(calls, flush)
+
+    def processor(self, call: Call) -> float:
+        """As `timing.processor_microseconds`."""
+        return processor_microseconds(call)
+
+    def settle(self) -> None:
+        """Waits, and empties the cache of freed memory."""
+        torch.cuda.synchronize()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def machine() -> str:
+    """The GPU, and the versions that times depend on."""
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    return f"{name}, torch {torch.__version__}, triton {triton.__version__}, python {'.'.join(map(str, sys.version_info[:3]))}"
+
+
+def empty_row(command: str, case: Case) -> Row:
+    """A row of which nothing is known yet."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    facts = {**case.facts, "floor_ms": floor_seconds(case) * 1e3}
+    return Row(command, case.name, case.type_name, facts, at, machine())
 
 
 @dataclass
-class Result:
-    """Milliseconds and relative errors of one case by contender; `failed` says why one is missing. `compile_seconds` is Cleave's."""
+class Measurement:
+    """One case being measured, on a device."""
 
-    case: str
-    dtype: str
-    milliseconds: dict[str, float] = field(default_factory=dict[str, float])
-    errors: dict[str, float] = field(default_factory=dict[str, float])
-    failed: dict[str, str] = field(default_factory=dict[str, str])
-    compile_seconds: float = 0.0
-    kernels: list[str] = field(default_factory=list[str])
+    case: Case
+    row: Row
+    clock: Clock
+    device: str = "cuda"
 
-    def best_other(self) -> tuple[str, float] | None:
-        """The fastest correct contender that is not Cleave."""
-        others = [(value, name) for name, value in self.milliseconds.items() if name != "cleave" and name not in self.failed]
-        return (min(others)[1], min(others)[0]) if others else None
+    def run(self, ours: Ours = compiled, note: Note = nothing) -> Row:
+        """
+        The row, filled.
 
-    def ratio(self) -> float | None:
-        """Time of the best existing contender over Cleave's; None if Cleave is wrong or missing."""
-        best = self.best_other()
-        if best is None or "cleave" in self.failed or "cleave" not in self.milliseconds:
-            return None
-        return best[1] / self.milliseconds["cleave"]
+        Raises: RuntimeError where the device is lost.
+        """
+        inputs = self.case.inputs(self.device)
+        right = exact(self.case, inputs)
+        plain = eager(self.case.program)
+        limit = error_of(plain.make(inputs)(), right)
 
-    def as_json(self) -> dict[str, object]:
-        """Plain values."""
-        best = self.best_other()
-        return {**asdict(self), "best": best[0] if best else None, "ratio": self.ratio()}
+        def make_ours(inputs: Sequence[Tensor]) -> Call:
+            ready, compilation = ours(self.case, inputs)
+            self.row.compilation = asdict(compilation)
+            self.row.facts.update(note(self.case, inputs, ready))
+            return lambda: ready(*inputs)
 
+        calls: dict[str, Call] = {}
+        for contender in (Contender(OURS, make_ours, existing=False), plain, *self.case.contenders):
+            if contender.existing:
+                self.row.existing.append(contender.name)
+            call = self._checked(contender, inputs, right, limit)
+            if call is not None:
+                calls[contender.name] = call
+        del right
+        self.clock.settle()
+        self._time(calls)
+        calls.clear()
+        self.clock.settle()
+        return self.row
 
-def relative_error(found: Tensor, exact: Tensor) -> float:
-    """Norm of the difference over the norm of the exact result; not-a-number if any element is."""
-    difference: float = (found.double() - exact).square().sum().sqrt().item()
-    size: float = exact.square().sum().sqrt().item()
-    return difference / size if size else difference
-
-
-def measure(case: Case, dtype: torch.dtype, flush: str, tuned: bool) -> Result:
-    """Checks and times one case on the current GPU. `tuned` adds torch.compile's max-autotune."""
-    inputs = case.inputs("cuda", dtype)
-    result = Result(case.name, str(dtype).removeprefix("torch."))
-    exact = case.program(*(tensor.double() for tensor in inputs))
-    eager_error = relative_error(case.program(*inputs), exact)
-    budget = 2 * eager_error + torch.finfo(dtype).eps
-
-    def compiled() -> Callable[..., Tensor]:
-        started = time.perf_counter()
-        out = cleave.compile(case.program, *inputs)
-        result.compile_seconds = time.perf_counter() - started
-        result.kernels = [f"{kernel.name} warps={kernel.num_warps} stages={kernel.num_stages}" for kernel in out.kernels]
-        return out
-
-    makers: dict[str, Callable[[], Callable[..., Tensor]]] = {
-        "cleave": compiled,
-        "eager": lambda: case.program,
-        "compile": lambda: cast(Any, torch).compile(case.program, dynamic=False),
-    }
-    if tuned:
-        makers["max-autotune"] = lambda: cast(Any, torch).compile(case.program, dynamic=False, mode="max-autotune-no-cudagraphs")
-    for name, contender in case.contenders.items():
-        makers[name] = lambda contender=contender: contender
-    calls: dict[str, Callable[[], None]] = {}
-    for name, make in makers.items():
+    def _checked(self, contender: Contender, inputs: Sequence[Tensor], right: Tensor, limit: Error) -> Call | None:
+        """The contender's call, once its result has been compared; None where there is none."""
         try:
-            torch.compiler.reset()
-            call = make()
-            error = relative_error(call(*inputs), exact)
-            result.errors[name] = error
-            if not error <= budget:
-                result.failed[name] = f"error {error:.2e} is over the budget {budget:.2e}"
-            calls[name] = captured(lambda call=call: call(*inputs))
-        except Exception as problem:
-            lines = str(problem).strip().splitlines()
-            result.failed[name] = f"{type(problem).__name__}: {lines[0] if lines else ''}"[:300]
-    result.milliseconds = interleaved(calls, flush=flush)
-    return result
+            if contender.program is not None:
+                right = exact(self.case, inputs, contender.program)
+                limit = error_of(contender.program(*inputs), right)
+            call = contender.make(inputs)
+            error = error_of(call(), right)
+        except Exception as found:
+            self._missing(contender.name, found)
+            return None
+        self.row.errors[contender.name] = error.relative
+        wrong = "" if contender.name == "eager" else problem(error, limit, self.case.dtype)
+        if wrong:
+            self.row.failed[contender.name] = wrong
+        return call
+
+    def _missing(self, name: str, found: Exception) -> None:
+        """Keeps why; what was lost with the device is not the contender's alone, and goes on up."""
+        lines = str(found).strip().splitlines()
+        self.row.failed[name] = f"{type(found).__name__}: {lines[0] if lines else ''}"[:300]
+        # Frames of the traceback hold on to tensors.
+        found.__traceback__ = None
+        self.clock.settle()
+
+    def _time(self, calls: Mapping[str, Call]) -> None:
+        replays: dict[str, Callable[[], object]] = {}
+        for name, call in calls.items():
+            try:
+                self.row.processor_microseconds[name] = self.clock.processor(call)
+                replays[name] = self.clock.captured(call)
+            except Exception as found:
+                self._missing(name, found)
+        plain = {name: calls[name] for name in replays}
+        for kind, ways in ((GRAPH, replays), (PLAIN, plain)):
+            for flush in FLUSHES:
+                self.row.milliseconds[f"{kind}, {flush}"] = self.clock.interleaved(ways, flush)

@@ -1,0 +1,105 @@
+"""Cleave's part of a measurement: compiling a case, first and again from the cache, and what is worth telling of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+import cleave
+
+from ..api import Compiled, Report
+from ..schedule.program import Launch, LibraryCall
+from .cases import Case
+
+FIRST = 8
+"""How many candidates the cost model likes best, for its regret."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """
+    What compiling a case took and gave.
+
+    `seconds` is the first time, None where it came from the cache; `again` the second time, in the same process; `stages` are those of
+    the first. `kernels` and `calls` count launches and library calls. `regret` is how much longer the best of the `FIRST` candidates
+    that the model likes best takes than the best of all, as a part; None where nothing was timed. `timed` counts candidates.
+    """
+
+    seconds: float | None
+    again: float | None
+    stages: Mapping[str, float]
+    kernels: int
+    calls: int
+    plan: str
+    estimated: float | None
+    timed: int
+    dropped: int
+    regret: float | None
+    notes: tuple[str, ...]
+
+
+def compiled(case: Case, inputs: Sequence[Tensor], **options: Any) -> tuple[Compiled, Compilation]:
+    """The case compiled for its inputs, twice. Raises: CleaveError."""
+    first, seconds = _timed(case, inputs, options)
+    report = first.report()
+    again, more = _timed(case, inputs, options) if options.get("cache", True) else (None, None)
+    notes = list(report.remarks)
+    if again is not None and not again.report().cached:
+        notes.append("compiled a second time, it did not come from the cache")
+    return first, compilation(first, report, None if report.cached else seconds, more, notes)
+
+
+def compilation(ready: Compiled, report: Report, seconds: float | None, again: float | None, notes: Sequence[str]) -> Compilation:
+    """What there is to tell of a compiled case."""
+    steps = ready.program.steps
+    chosen = report.candidates[0] if report.candidates else None
+    return Compilation(
+        seconds,
+        again,
+        dict(report.seconds),
+        sum(isinstance(step, Launch) for step in steps),
+        sum(isinstance(step, LibraryCall) for step in steps),
+        chosen.text if chosen is not None else "; ".join(ready.program.notes),
+        chosen.estimated if chosen is not None else None,
+        sum(entry.measured is not None for entry in report.candidates),
+        report.dropped,
+        regret(report),
+        tuple(notes),
+    )
+
+
+def regret(report: Report, first: int = FIRST) -> float | None:
+    """How much longer the best of the model's first candidates takes than the best of all, as a part; None where none was timed."""
+    timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped]
+    ranked = sorted((entry.rank, entry.measured or 0.0) for entry in timed if entry.rank is not None)
+    if not ranked:
+        return None
+    return min(measured for _, measured in ranked[:first]) / min(entry.measured or 0.0 for entry in timed) - 1
+
+
+def _timed(case: Case, inputs: Sequence[Tensor], options: Mapping[str, Any]) -> tuple[Compiled, float]:
+    started = time.perf_counter()
+    ready = cleave.compile(case.program, *inputs, weights=case.weights, **options)
+    return ready, time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def empty_cache() -> Generator[None]:
+    """Compiling with a cache that starts empty, and is gone afterwards."""
+    before = os.environ.get("CLEAVE_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="cleave-bench-", ignore_cleanup_errors=True) as folder:
+        os.environ["CLEAVE_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["CLEAVE_CACHE_DIR"]
+            else:
+                os.environ["CLEAVE_CACHE_DIR"] = before

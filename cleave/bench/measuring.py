@@ -1,0 +1,176 @@
+"""The commands that measure on a GPU: which cases, what is added to their tables, and the loop that keeps what it has after each case."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ..schedule import TARGETS
+from . import dynamic, masks, model, programs, subgraphs
+from .cases import Case
+from .compiling import compiled, empty_cache
+from .plot import draw, missing
+from .results import OURS, Row, geometric_mean, merged, read, write
+from .run import GpuClock, Measurement, Note, Ours, empty_row, nothing
+from .tables import Columns, none, number, ratios, show, summary, times
+from .timing import FLUSHES
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is measured under a name. `goal` is the ratio wanted of a row, `columns` and `lines` are added to the tables."""
+
+    name: str
+    cases: Sequence[Case]
+    ours: Ours = compiled
+    note: Note = nothing
+    goal: Callable[[Row], float] | None = None
+    columns: Columns = none
+    lines: Callable[[Sequence[Row]], list[str]] = field(default=lambda rows: [])
+
+
+def command(options: Namespace) -> Command:
+    """The command that options name."""
+    match options.command:
+        case "subgraphs":
+            return Command("subgraphs", subgraphs.cases(options.shapes, options.max_autotune), goal=subgraphs.goal, lines=_subgraph_lines)
+        case "masks":
+            return Command("masks", masks.cases(), note=masks.note, goal=lambda row: masks.LEAST, columns=_mask_columns)
+        case "dynamic":
+            ours = dynamic.Dynamic(dynamic.case(*dynamic.EXAMPLE))
+            return Command("dynamic", dynamic.cases(), ours, columns=_dynamic_columns, lines=_dynamic_lines)
+        case _:
+            return Command("programs", programs.cases(getattr(torch, options.dtype), options.max_autotune))
+
+
+def _subgraph_lines(rows: Sequence[Row]) -> list[str]:
+    return [f"the geometric mean wanted of the quick shapes is {subgraphs.MEAN}"]
+
+
+def _mask_columns(row: Row) -> Mapping[str, str]:
+    tile = "x".join(str(size) for size in row.facts.get("tile", ()))
+    over = [masks.over_unmasked(row, flush) for flush in FLUSHES]
+    slow = any(value is not None and value > masks.MOST for value in over)
+    return {
+        "tile": tile if row.facts.get("own tile") else f"{tile}?",
+        "live": number(row.facts.get("share"), ".3f"),
+        f"over live share of unmasked (at most {masks.MOST})": " / ".join(number(value) for value in over) + (" HIGH" if slow else ""),
+    }
+
+
+def _dynamic_columns(row: Row) -> Mapping[str, str]:
+    return {"over static": " / ".join(number(dynamic.over_static(row, flush)) for flush in FLUSHES)}
+
+
+def _dynamic_lines(rows: Sequence[Row]) -> list[str]:
+    lines: list[str] = []
+    for flush in FLUSHES:
+        found = [(value, row.case) for row in rows if (value := dynamic.over_static(row, flush)) is not None]
+        if found:
+            mean = geometric_mean([value for value, _ in found])
+            worst, where = max(found)
+            wanted = f"at most {dynamic.MOST_MEAN} and {dynamic.MOST_EACH}"
+            lines.append(
+                f"over static, L2 flushed by {flush}: geometric mean {number(mean, '.3f')}, worst {worst:.2f} at {where} ({wanted})"
+            )
+    right = sum(row.right for row in rows)
+    return [*lines, f"right: {right} of {len(rows)} sizes"]
+
+
+def filtered(cases: Sequence[Case], options: Namespace) -> list[Case]:
+    """The cases that options ask for."""
+    return [case for case in cases if wanted(case.name, case.facts, options)]
+
+
+def wanted(name: str, facts: Mapping[str, object], options: Namespace) -> bool:
+    """Whether options ask for a case of this name and these facts."""
+    asked = {key: getattr(options, key, None) for key in ("phase", "name", "size")}
+    return options.only in name and all(values is None or facts.get(key) in values for key, values in asked.items())
+
+
+def report(options: Namespace) -> int:
+    """
+    Measures, or merges what was measured, and prints tables.
+
+    Exit code 0 when every result of Cleave is there and right, 1 when one is not, 2 for usage.
+    """
+    if options.plot is not None and missing():
+        return _refused(missing())
+    if getattr(options, "target", "h200") not in TARGETS:
+        return _refused(f"unknown target '{options.target}'; known are {', '.join(TARGETS)}")
+    found = command(options)
+    if options.merge:
+        try:
+            rows = [row for row in merged(map(read, options.merge)) if row.command == found.name]
+        except (OSError, ValueError) as error:
+            return _refused(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
+        rows = [row for row in rows if wanted(row.case, row.facts, options)]
+        if not rows:
+            return _refused(f"the files have no such rows of '{found.name}'")
+        _keep(options.json, rows)
+    else:
+        cases = filtered(found.cases, options)
+        if not cases:
+            return _refused("no case is of that name, phase and size")
+        if getattr(options, "model", False):
+            return model.report(cases, options.target, options.seconds)
+        if not torch.cuda.is_available():
+            return _refused("no CUDA device was found; run it on a machine with an NVIDIA GPU")
+        with nullcontext() if options.keep_cache else empty_cache():
+            rows = measured(found, cases, options.seconds, options.json)
+    if not rows:
+        return 1
+    show(ratios(rows, found.goal, found.columns), times(rows))
+    print("\n".join([*summary(rows, found.goal), *found.lines(rows)]))
+    if options.plot is not None:
+        draw(rows, options.plot)
+    return 0 if all(row.right for row in rows) else 1
+
+
+def _refused(why: str) -> int:
+    print(f"cleave-bench: error: {why}", file=sys.stderr)
+    return 2
+
+
+def _keep(path: Path | None, rows: Sequence[Row]) -> None:
+    if path is not None:
+        write(path, rows)
+
+
+def measured(found: Command, cases: Sequence[Case], seconds: float | None, path: Path | None) -> list[Row]:
+    """The rows of cases on the current GPU, kept after each. None is begun once `seconds` have passed; how many, it says."""
+    started = time.monotonic()
+    rows: list[Row] = []
+    for place, case in enumerate(cases, 1):
+        spent = time.monotonic() - started
+        if seconds is not None and spent > seconds:
+            print(f"{len(cases) - place + 1} of {len(cases)} cases skipped after {spent:.0f} s, from '{case.name}' on", file=sys.stderr)
+            break
+        print(f"[{place}/{len(cases)}] {case.name}", file=sys.stderr, flush=True)
+        row = empty_row(found.name, case)
+        rows.append(row)
+        try:
+            Measurement(case, row, GpuClock()).run(found.ours, found.note)
+        except RuntimeError as error:
+            row.failed.setdefault(OURS, f"the case could not be measured: {(str(error).splitlines() or [''])[0]}")
+            _keep(path, rows)
+            if _lost():
+                print(f"the GPU was lost at '{case.name}'; {len(cases) - place} cases are left", file=sys.stderr)
+                break
+        _keep(path, rows)
+    return rows
+
+
+def _lost() -> bool:
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False

@@ -9,8 +9,9 @@ Search for other programs of the same value: a graph's body becomes `alg.alterna
 Equality: exact in the algebra, up to rounding and to the dtypes of intermediate results in floats. Every alternative is
 verified in finite fields (`cleave.search.verify`), then run in its dtypes on benign and adversarial inputs: one whose error
 exceeds twice that of the program as written is dropped (`cleave.algebra.gate`). Region 0 is the program as written, the
-others follow with the most promising first, each with its FLOPs, bytes and number of dependent reductions. Comparisons take
-every value to be a number, so guards against NaN fold away.
+others follow with the most promising first: the best at the hinted sizes, those that are best where a symbol is small or large,
+then the rest; each with its FLOPs, bytes and number of dependent reductions. Comparisons take every value to be a number, so
+guards against NaN fold away.
 
 Left alone: graphs that have alternatives already. What cut a search short and what was dropped is said in remarks on standard
 error. The search is deterministic unless the option `seconds` cuts it.
@@ -52,7 +53,7 @@ class AlgSuperoptimizePass(ModulePass):
     """An alternative may have so many operations more than the program as written."""
 
     cost_factor: float = 2.0
-    """An alternative may cost so many times what the program as written costs."""
+    """An alternative may cost so many times what the program as written costs, at the hinted sizes or where it is best."""
 
     classes: int = 260
     """Most values the search looks at, and four more for each operation of the program."""

@@ -108,9 +108,6 @@ def block_form(graph: Graph) -> bool:
     return not maxima(graph) and deferred(graph, "c n f")
 
 
-MERGED = SearchOptions(cost_factor=5.0)
-"""For forms that cost more FLOPs at the hinted sizes."""
-
 ROWS = (
     Row("attention", lambda: programs.attention(False, False, False), safe_and_late, 3, 0.3),
     Row("attention, with maximum", lambda: programs.attention(True, False, False), safe_and_late, 3, 0.3),
@@ -124,7 +121,7 @@ ROWS = (
     Row("LoRA, merged to paths", lambda: programs.low_rank(True), lambda graph: not over_all(graph, "k n"), 3, 0.3),
     Row("LoRA, paths to merged", lambda: programs.low_rank(False), lambda graph: len(ops_of(graph, "contract")) == 2, 3, 0.3),
     Row("MLA, decode, absorbed", lambda: programs.latent_attention(True), absorbed, 3, 0.3),
-    Row("MLA, prefill, absorbed", lambda: programs.latent_attention(False), absorbed, 10, 0.3, MERGED),
+    Row("MLA, prefill, absorbed", lambda: programs.latent_attention(False), absorbed, 3, 0.3),
     Row("QK-norm attention", programs.normed_attention, lambda graph: safe_and_late(graph) and deferred(graph, "d"), 10, 0.3),
     Row("linear attention", programs.linear_attention, lambda graph: not over_all(graph, "m n"), 3, 0.3),
     Row("rowsum(x W)", programs.row_sum, lambda graph: not over_all(graph, "m n"), 3, 0.3),

@@ -1,6 +1,9 @@
 """
 The search: other programs for the same function, the most promising first.
 
+What is promising depends on sizes that are not known: the first few are the best at the hinted sizes and those that are best at
+others (`regimes`).
+
 Law: `superoptimize` gives at least the program as written, and every other one has passed `verify`. The result is a function
 of the graph and the options as long as no time cap fires; caps that were hit are in the result.
 
@@ -13,22 +16,24 @@ out the operations among classes (edges); take the cheapest programs (extraction
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
 from .attributes import whole
 from .closure import join, renamings
-from .cost import SILENT, cost, hinted_sizes, iteration_space, longest_sizes, volume
-from .edges import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS, Found, build_edges, prune
+from .cost import cost, hinted_sizes, longest_sizes
+from .edges import Edge, Found, build_edges, prune
 from .egraph import EGraph, Leaf, Node, operands
 from .emit import emit
 from .explore import Exploration, explore
 from .extraction import Chosen, Limits, extract
 from .options import SearchOptions
+from .regimes import cover, regimes
 from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, lone_chunk, split_axis, splittable
 from .verify import Verifier
+from .work import work
 
 MOST_AXES = 56
 """Values are arrays with a dimension for every axis, of which numpy allows 64."""
@@ -49,7 +54,8 @@ class Alternative:
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """
-    `alternatives[0]` is the program as written, the others follow with the best first. `caps` says what cut the search short.
+    `alternatives[0]` is the program as written; then come the best one and those that are best at other sizes, then the rest in
+    order. `caps` says what cut the search short.
     """
 
     alternatives: tuple[Alternative, ...]
@@ -66,12 +72,12 @@ class _Search:
     def __init__(self, graph: Graph, options: SearchOptions) -> None:
         self.graph = graph
         self.options = options
-        self.sizes = hinted_sizes(graph)
+        self.regimes = regimes(graph)
         self.longest = longest_sizes(graph)
         self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
-        self.written = work(graph, self.sizes, options.hoist)
+        self.written = [work(graph, sizes, options.hoist) for sizes in self.regimes]
         self.clock = time.monotonic()
 
     def lap(self, name: str) -> None:
@@ -81,10 +87,10 @@ class _Search:
 
     def run(self) -> SearchResult:
         original = self.alternative(self.graph, "as written")
-        found = [self.alternative(graph, "") for graph in self.found()]
+        found = self.ranked(original, [self.alternative(graph, "") for graph in self.found()])
         self.lap("verification s")
         distinct = {outline(self.graph): original}
-        for entry in sorted(found, key=lambda entry: entry.score):
+        for entry in found:
             distinct.setdefault(outline(entry.graph), entry)
         best = [replace(entry, name=f"{i}") for i, entry in enumerate(distinct.values()) if 0 < i <= self.options.alternatives]
         if self.options.split:
@@ -116,8 +122,27 @@ class _Search:
 
     def alternative(self, graph: Graph, name: str) -> Alternative:
         price = cost(graph)
-        score = work(graph, hinted_sizes(graph), self.options.hoist) * (1 + self.options.phase_weight * price.phases)
-        return Alternative(graph, price.flops, price.bytes, price.phases, score, name)
+        effort = work(graph, hinted_sizes(graph), self.options.hoist)
+        return Alternative(graph, price.flops, price.bytes, price.phases, self.weighted(effort, price.phases), name)
+
+    def weighted(self, effort: float, phases: int) -> float:
+        """What a program of so much work counts as in the ranking."""
+        return effort * (1 + self.options.phase_weight * phases)
+
+    def scored(self, entry: Alternative, sizes: Mapping[str, int]) -> float:
+        """What a program counts as at given sizes."""
+        return self.weighted(work(entry.graph, sizes, self.options.hoist), entry.phases)
+
+    def ranked(self, original: Alternative, found: Sequence[Alternative]) -> list[Alternative]:
+        """
+        Programs in the order in which they are handed out: first those that cover the regimes, then the rest of those that are
+        cheap enough at the hinted sizes.
+        """
+        scores = [[self.scored(entry, sizes) for sizes in self.regimes] for entry in found]
+        first, rest = cover(scores, [self.scored(original, sizes) for sizes in self.regimes])
+        most = self.written[0] * self.options.cost_factor
+        rest = [i for i in rest if work(found[i].graph, self.regimes[0], self.options.hoist) <= most]
+        return [found[i] for i in (*first, *rest)]
 
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order; none where there is nothing to compute."""
@@ -131,7 +156,10 @@ class _Search:
         return self.found_in_pieces(pieces) if len(pieces) > 1 else self.found_whole()
 
     def found_in_pieces(self, pieces: Sequence[Segment]) -> list[Graph]:
-        """The best of every piece together, and the same with one piece in another form; every piece is verified by itself."""
+        """
+        The best of every piece together, at the hinted sizes and in every other regime, and the first with one piece in another
+        form; every piece is verified by itself.
+        """
         known: dict[Graph, SearchResult] = {}
         ranked: list[list[Alternative]] = []
         for piece in pieces:
@@ -145,9 +173,13 @@ class _Search:
         self.clock = time.monotonic()
         others = [(entry.score - ranked[at][0].score, at, i) for at in range(len(ranked)) for i, entry in enumerate(ranked[at]) if i]
         chosen = [[entries[0].graph for entries in ranked]]
+        for sizes in self.regimes[1:]:
+            scores = [[self.scored(entry, sizes) for entry in entries] for entries in ranked]
+            chosen.append([entries[min(range(len(entries)), key=at.__getitem__)].graph for entries, at in zip(ranked, scores, strict=True)])
         for _, at, i in sorted(others)[: self.options.alternatives]:
             chosen.append([entries[i if place == at else 0].graph for place, entries in enumerate(ranked)])
-        return [joined(self.graph, pieces, graphs) for graphs in chosen]
+        distinct = dict.fromkeys(tuple(graphs) for graphs in chosen)
+        return [joined(self.graph, pieces, graphs) for graphs in distinct]
 
     def found_whole(self) -> list[Graph]:
         """The verified programs that are found by looking at everything at once."""
@@ -170,15 +202,25 @@ class _Search:
         storable = [c for c in range(len(egraph.classes)) if explored.storable(egraph.mask(c))]
         found = Found(join(egraph, storable, range(len(egraph.classes))), renamings(egraph, storable, explored.renames))
         hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
-        edges = prune(build_edges(explored, found, hoisted), explored.roots)
-        self.stats["edges"] = sum(len(made) for made in edges.of.values())
+        out: dict[tuple[tuple[int, Edge], ...], Chosen] = {}
+        for regime, sizes in enumerate(self.regimes):
+            edges = prune(build_edges(explored, found, hoisted, sizes), explored.roots)
+            programs, caps = extract(edges, explored.roots, self.limits(regime))
+            self.caps += caps
+            if regime == 0:
+                self.stats["edges"] = sum(len(made) for made in edges.of.values())
+            else:
+                programs = sorted(programs, key=lambda program: self.weighted(program.work, program.phases))[:1]
+            for program in programs:
+                out.setdefault(program.outline, program)
+        return list(out.values())
+
+    def limits(self, regime: int) -> Limits:
+        """What extraction may keep and spend: programs of many kinds at the hinted sizes, the cheapest one at others."""
         steps = self.options.steps + self.options.steps_each * len(self.graph.ops)
-        limits = Limits(
-            self.options.keep, self.options.alternatives, self.written * self.options.cost_factor, steps, self.options.seconds
-        )  # fmt: skip
-        programs, caps = extract(edges, explored.roots, limits)
-        self.caps += caps
-        return programs
+        ceiling = self.written[regime] * self.options.cost_factor
+        keep, wanted = (self.options.keep, self.options.alternatives) if regime == 0 else (1, 1)
+        return Limits(keep, wanted, ceiling, steps, self.options.seconds)
 
     def hoisted(self, egraph: EGraph) -> frozenset[int]:
         """The classes made of weights alone."""
@@ -216,22 +258,6 @@ class _Search:
         if refused:
             self.caps.append(f"{refused} programs could not be written or were refused by the verifier")
         return out
-
-
-def work(graph: Graph, sizes: dict[str, int], hoist: bool = False) -> float:
-    """The cost of a graph at given sizes, in the units of `edges`; with `hoist`, work on weights alone is done already."""
-    total = 0.0
-    ready: list[bool] = []
-    for op in graph.ops:
-        ready.append(graph.inputs[whole(op.attr[0])].weight if op.kind == "input" else all(ready[arg] for arg in op.args))
-        if op.kind in SILENT or (hoist and ready[-1]):
-            continue
-        elements = volume(sizes, iteration_space(graph, op))
-        if op.kind == "contract":
-            total += MULTIPLY_ADD * elements * (len(op.args) - 1)
-        else:
-            total += (TRANSCENDENTAL if op.kind in TRANSCENDENTALS else SIMPLE) * elements
-    return total
 
 
 def outline(graph: Graph) -> tuple[tuple[object, ...], ...]:

@@ -79,15 +79,16 @@ DEFAULT_HINT = 1024
 
 def hinted_sizes(graph: Graph) -> dict[str, int]:
     """The size of every axis at the first hint of every symbol, a symbol without hints taken as `DEFAULT_HINT`."""
-    return _sizes(graph, {entry.name: entry.hints[0] if entry.hints else DEFAULT_HINT for entry in graph.symbols})
+    return axis_sizes(graph, {entry.name: entry.hints[0] if entry.hints else DEFAULT_HINT for entry in graph.symbols})
 
 
 def longest_sizes(graph: Graph) -> dict[str, int]:
     """The size of every axis at the largest hint of every symbol."""
-    return _sizes(graph, {entry.name: max(entry.hints, default=DEFAULT_HINT) for entry in graph.symbols})
+    return axis_sizes(graph, {entry.name: max(entry.hints, default=DEFAULT_HINT) for entry in graph.symbols})
 
 
-def _sizes(graph: Graph, values: Mapping[str, int]) -> dict[str, int]:
+def axis_sizes(graph: Graph, values: Mapping[str, int]) -> dict[str, int]:
+    """The size of every axis where the symbols have these values, at least 1."""
     known = {name: values.get(name, DEFAULT_HINT) for axis in graph.axes for name in axis.extent.symbols}
     return {axis.name: max(axis.extent.evaluate(known), 1) for axis in graph.axes}
 

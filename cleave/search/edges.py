@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from .attributes import is_maximum
 from .closure import Renaming, Triple, inverse_known
+from .cost import volume
 from .egraph import Call, Exp, Leaf, Product, Reduce, Sum
 from .explore import Exploration
+from .work import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS
 
-MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL = 2.0, 4.0, 16.0
-"""Work of an element of a contraction, of other arithmetic, and of exp and its like (elementwise units are the scarcer)."""
-TRANSCENDENTALS = ("exp", "log", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf", "pow")
 FREE = ("rename", "cast", "split", "merge", "index", "slice")
 
 
@@ -64,13 +63,14 @@ class Found(NamedTuple):
     renamings: Sequence[Renaming]
 
 
-def build_edges(explored: Exploration, found: Found, hoisted: frozenset[int]) -> dict[int, list[Edge]]:
+def build_edges(explored: Exploration, found: Found, hoisted: frozenset[int], sizes: Mapping[str, int]) -> dict[int, list[Edge]]:
     """
-    The edges among classes that may be stored, by the class they make.
+    The edges among classes that may be stored, by the class they make, with their work at the given sizes of axes.
 
-    Work on the classes in `hoisted` happens once, at load time: it is almost free.
+    Which edges there are, and their order, does not depend on the sizes. Work on the classes in `hoisted` happens once, at load
+    time: it is almost free.
     """
-    maker = _Maker(explored, hoisted)
+    maker = _Maker(explored, hoisted, sizes)
     for c in range(len(explored.egraph.classes)):
         maker.forms(c)
     for triple in found.triples:
@@ -83,13 +83,17 @@ def build_edges(explored: Exploration, found: Found, hoisted: frozenset[int]) ->
 
 
 class _Maker:
-    def __init__(self, explored: Exploration, hoisted: frozenset[int]) -> None:
+    def __init__(self, explored: Exploration, hoisted: frozenset[int], sizes: Mapping[str, int]) -> None:
         self.e = explored.egraph
         self.fits = explored.storable
-        self.volume = explored.volume
+        self.sizes = sizes
         self.contracted = explored.converted.contracted
         self.hoisted = hoisted
         self.of: dict[int, dict[Edge, None]] = {}
+
+    def volume(self, mask: int) -> float:
+        """The number of elements over the axes of a mask."""
+        return volume(self.sizes, self.e.names(mask))
 
     def put(self, c: int, kind: str, payload: object, args: tuple[int, ...], work: float, body: int = -1) -> None:
         if c in args or not all(self.fits(self.e.mask(arg)) for arg in args) or not self.fits(self.e.mask(c)):

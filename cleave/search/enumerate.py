@@ -28,13 +28,14 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from ..graph import Attr, Builder, Graph, Op, Output
-from .api import SearchOptions, work
 from .cost import hinted_sizes
 from .dimensions import Dimension, dimensions
 from .egraph import EGraph
 from .explore import Exploration, explore
 from .meaning import FLOATS, evaluate, operation, truncates
+from .options import SearchOptions
 from .verify import Verifier
+from .work import work
 
 UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "erf")
 ROUNDS = 2

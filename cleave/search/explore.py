@@ -6,17 +6,19 @@ The law: what the classes hold is all that the rules can say about the program, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..graph import Graph
 from .attributes import axis_pairs
 from .closure import Budget, close
 from .convert import Converted, convert, copies, degenerate
-from .cost import hinted_sizes, volume
+from .cost import volume
 from .egraph import EGraph
 from .freedom import without_free_maxima
 from .options import SEARCH_ROUND, SearchOptions
 from .pieces import pieces
+from .regimes import regimes
 from .rules import Rules
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
@@ -30,16 +32,15 @@ class Exploration:
     """
     The classes of a program.
 
-    `graph` is the program without maxima that nothing depends on, `roots[i]` the class of output i. `largest` is the size of the
-    largest tensor that may be stored, and `caps` says what was cut short.
+    `graph` is the program without maxima that nothing depends on, `roots[i]` the class of output i. `room` says what may be stored,
+    `caps` what was cut short.
     """
 
     graph: Graph
     egraph: EGraph
     converted: Converted
     roots: tuple[int, ...]
-    sizes: dict[str, int]
-    largest: float
+    room: Room
     caps: tuple[str, ...]
 
     @property
@@ -47,13 +48,30 @@ class Exploration:
         """The pairs of axes that each rename of the program has."""
         return tuple(dict.fromkeys(axis_pairs(op.attr[0]) for op in self.graph.ops if op.kind == "rename"))
 
-    def volume(self, mask: int) -> float:
-        """The number of elements over the axes of a mask."""
-        return volume(self.sizes, self.egraph.names(mask))
-
     def storable(self, mask: int) -> bool:
         """Whether a tensor over the axes of a mask may be stored."""
-        return self.volume(mask) <= self.largest * 1.0001
+        return self.room.fits(mask)
+
+
+class Room:
+    """
+    Which tensors may be stored: those no larger than the largest of the program, in one of the given regimes.
+
+    What is large where an axis is long may be small where it is short, and the other way round.
+    """
+
+    def __init__(self, graph: Graph, egraph: EGraph, given: Sequence[Mapping[str, int]]) -> None:
+        self.egraph = egraph
+        self.regimes = [(sizes, max((volume(sizes, op.axes) for op in graph.ops), default=1.0)) for sizes in given]
+        self._known: dict[int, bool] = {}
+
+    def fits(self, mask: int) -> bool:
+        """Whether a tensor over the axes of a mask may be stored."""
+        known = self._known.get(mask)
+        if known is None:
+            names = self.egraph.names(mask)
+            known = self._known[mask] = any(volume(sizes, names) <= largest * 1.0001 for sizes, largest in self.regimes)
+        return known
 
 
 def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
@@ -62,9 +80,8 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     if drawn is None:
         return None
     smaller, egraph, converted = drawn
-    sizes = hinted_sizes(graph)
-    largest = max((volume(sizes, op.axes) for op in graph.ops), default=1.0)
-    rules = Rules(egraph, lambda mask: volume(sizes, egraph.names(mask)) <= largest * 1.0001)
+    room = Room(graph, egraph, regimes(graph)[: None if len(graph.ops) <= options.wide else 1])
+    rules = Rules(egraph, room.fits)
     most = options.classes + options.classes_each * len(graph.ops)
     caps = close(egraph, rules, Budget(most, options.applications, options.seconds))
     if egraph.dropped:
@@ -74,7 +91,7 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     if converted.opaque:
         caps.append(f"{converted.opaque} exps or logs nest too deep to be seen through")
     roots = tuple(converted.classes[output.value] for output in smaller.outputs)
-    return Exploration(smaller, egraph, converted, roots, sizes, largest, tuple(caps))
+    return Exploration(smaller, egraph, converted, roots, room, tuple(caps))
 
 
 def _drawn(graph: Graph, options: SearchOptions) -> tuple[Graph, EGraph, Converted] | None:

@@ -62,6 +62,11 @@ class Chosen:
     work: float
     phases: int
 
+    @property
+    def outline(self) -> tuple[tuple[int, Edge], ...]:
+        """What the program does, whatever it costs."""
+        return tuple((c, edge._replace(work=0.0)) for c, edge in sorted(self.choices.items()))
+
 
 @dataclass(frozen=True, slots=True)
 class _Way:

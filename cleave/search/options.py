@@ -18,10 +18,12 @@ class SearchOptions:
     programs within about two seconds; the caps on seconds are for emergencies.
 
     `extra_ops`: an alternative may have so many operations more than the program as written. `cost_factor`: and cost so many
-    times as much. `phase_weight`: the share of the cost by which one more dependent reduction counts in the ranking.
-    `hoist`: work on weights alone counts as done at load time. `split`: also give, for every axis that all outputs reduce over
-    and that some hint makes at least `split_at_least` long, `split_each` alternatives with that axis in chunks. `piece`: programs
-    of more operations are searched in pieces (`segments`).
+    times as much, at the hinted sizes or at those where it is the best (`regimes`). `phase_weight`: the share of the cost by which
+    one more dependent reduction counts in the ranking. `hoist`: work on weights alone counts as done at load time. `split`: also
+    give, for every axis that all outputs reduce over and that some hint makes at least `split_at_least` long, `split_each`
+    alternatives with that axis in chunks. `piece`: programs of more operations are searched in pieces (`segments`). `wide`: programs
+    of at most so many operations may store what is no larger than their largest tensor at any of the sizes that are looked at,
+    larger ones only what is so at the hinted sizes.
     """
 
     extra_ops: int = 24
@@ -41,3 +43,4 @@ class SearchOptions:
     split_at_least: int = 256
     split_each: int = 2
     piece: int = 64
+    wide: int = 48

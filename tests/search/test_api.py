@@ -122,8 +122,9 @@ def test_up_projections_are_absorbed_on_both_sides() -> None:
 
     alternatives = superoptimize(latent_attention(decode=True)).alternatives
     assert rank(alternatives, absorbed) == 1
-    best = superoptimize(latent_attention(), SearchOptions(cost_factor=5.0, alternatives=24)).alternatives
-    assert rank(best, absorbed) <= 24
+    assert rank(superoptimize(latent_attention()).alternatives, absorbed) <= 3, (
+        "it costs more where there are many queries, not where there are few"
+    )
 
 
 def test_a_low_rank_correction_is_merged_and_taken_apart() -> None:

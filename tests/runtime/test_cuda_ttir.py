@@ -33,12 +33,15 @@ def test_ttir_gives_the_same_results(function: Callable[..., Tensor], shapes: tu
     torch.manual_seed(0)
     # The functions build their positions on the CPU, so they are compiled there, and run on the GPU.
     inputs = [torch.randn(shape).to(dtype) for shape in shapes]
-    ready = Executable(cleave.compile(function, *inputs, target="h200", tune=False).program)
-    inputs = [value.cuda() for value in inputs]
+    compiled = cleave.compile(function, *inputs, target="h200", tune=False)
+    ready = Executable(compiled.program)
+    flat = compiled.bindings.flatten([value.cuda() for value in inputs])
+    symbols = compiled.bindings.sizes(flat)
+    inputs = compiled.bindings.views(flat, symbols)
     architecture = architecture_of(inputs)
     functions = {op.sym_name.data: op for op in ready.module.ops if isinstance(op, tt.FuncOp)}
     binaries = {call.kernel: compile_ttir(ready.module, functions[call.kernel], call, architecture).binary for call in calls(ready.plan)}
-    expected, found = execute(ready, inputs), execute(Executable(ready.module, ready.file, binaries), inputs)
+    expected, found = execute(ready, inputs, symbols), execute(Executable(ready.module, ready.file, binaries), inputs, symbols)
     for one, other in zip(expected, found, strict=True):
         assert isinstance(one, Tensor) and isinstance(other, Tensor)
         assert torch.isfinite(one).all()

@@ -127,7 +127,7 @@ def report(options: Namespace) -> int:
             rows = measured(found, cases, options.seconds, options.json)
     if not rows:
         return 1
-    show(ratios(rows, found.goal, found.columns), times(rows))
+    show(times(rows), ratios(rows, found.goal, found.columns))
     print("\n".join([*summary(rows, found.goal), *found.lines(rows)]))
     if options.plot is not None:
         draw(rows, options.plot)

@@ -19,7 +19,8 @@ FLUSHES = ("writes", "reads")
 """Flushed by writes the cache is left full of dirty lines, by reads of clean ones."""
 SECONDS = 0.6
 LEAST_ROUNDS, MOST_ROUNDS = 9, 60
-BATCHES, BATCH = 9, 20
+LEAST_BATCHES, MOST_BATCHES, BATCH = 3, 15, 20
+PROCESSOR_SECONDS = 0.2
 
 
 def captured(call: Callable[[], object]) -> Callable[[], None]:
@@ -82,7 +83,8 @@ def processor_microseconds(call: Callable[[], object], synchronize: Callable[[],
     Calls come in batches too short to fill the queue of launches, and batches start when nothing is left to be done.
     """
     found: list[float] = []
-    for _ in range(BATCHES):
+    begun = time.perf_counter()
+    while len(found) < LEAST_BATCHES or (len(found) < MOST_BATCHES and time.perf_counter() - begun < PROCESSOR_SECONDS):
         synchronize()
         started = time.perf_counter()
         for _ in range(BATCH):

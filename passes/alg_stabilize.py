@@ -19,6 +19,7 @@ Source: online normalisation, Milakov & Gimelshein, arXiv 1805.02867, with the r
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -46,11 +47,13 @@ class AlgStabilizePass(ModulePass):
 def _stabilize(op: GraphOp) -> None:
     before = alternatives_of(op)
     after: list[Alternative] = []
+    notes: Counter[str] = Counter()
     for alternative in before:
         result = stabilized(alternative.graph)
         after.append(replace(alternative, graph=result.graph))
-        for note in result.notes:
-            remark(note)
+        notes.update(dict.fromkeys(result.notes, 1))
+    for note, count in notes.items():
+        remark(note if len(before) == 1 else f"{note} ({count} of {len(before)} alternatives)")
     if all(new.graph is old.graph for new, old in zip(after, before, strict=True)):
         return
     made = alternatives_op(after) if isinstance(op.body.block.last_op, AlternativesOp) else graph_op(after[0].graph)

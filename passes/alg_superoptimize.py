@@ -67,6 +67,9 @@ class AlgSuperoptimizePass(ModulePass):
     split: bool = True
     """Add programs in which an axis that every result reduces over is split into chunks."""
 
+    split_at_once: int = 2
+    """With split, most axes that a program has in chunks: 1, or 2 for pairs of such axes too."""
+
     hoist: bool = False
     """Count work on weights alone as done once, at load time."""
 
@@ -104,11 +107,14 @@ class AlgSuperoptimizePass(ModulePass):
             value = getattr(self, name)
             if value < least:
                 raise CleaveError(op, f"{self.name}: option {name} is {value:g}", f"give at least {least}")
+        if self.split_at_once not in (1, 2):
+            raise CleaveError(op, f"{self.name}: option split_at_once is {self.split_at_once}", "give 1 or 2")
         if self.mode not in ("rules", "enumerate"):
             raise CleaveError(op, f"{self.name}: option mode is '{self.mode}'", "give rules or enumerate")
         return SearchOptions(
             alternatives=self.alternatives, extra_ops=self.extra_ops, cost_factor=self.cost_factor, classes=self.classes,
-            seconds=self.seconds, seed=self.seed, split=self.split, hoist=self.hoist,
+            seconds=self.seconds, seed=self.seed, split=self.split, split_at_once=self.split_at_once,
+            hoist=self.hoist,
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from ..graph import Graph
 from .attributes import whole
@@ -31,7 +32,7 @@ from .extraction import Chosen, Limits, extract
 from .options import SearchOptions
 from .regimes import cover, regimes
 from .segments import Segment, joined, segments, unnamed
-from .split import dependent_reductions, lone_chunk, split_axis, splittable
+from .split import dependent_reductions, lone_chunk, split_axes, splittable
 from .verify import Verifier
 from .work import work
 
@@ -100,24 +101,33 @@ class _Search:
 
     def split(self, programs: Sequence[Alternative]) -> list[Alternative]:
         """
-        The best programs with an axis in chunks: for every axis that is worth it, those with the fewest dependent reductions
-        over it. One may be equal only by pieces of the axis, which one in chunks has none of: it is as good to compare with the
-        program that was split, which has been verified.
+        The best programs with axes in chunks: for every axis that is worth it, those with the fewest dependent reductions over
+        it, and for two such axes at once the one with the fewest over both. One may be equal only by pieces of the axis, which
+        one in chunks has none of: it is as good to compare with the program that was split, which has been verified.
         """
         out: list[Alternative] = []
         searchable = len(self.graph.axes) <= MOST_AXES and lone_chunk(self.graph) is None
-        for axis in splittable(self.graph) if searchable else ():
-            if self.longest[axis] < self.options.split_at_least:
-                continue
-            depths = {entry.name: dependent_reductions(entry.graph, axis) for entry in programs if axis in splittable(entry.graph)}
+        able = {entry.name: frozenset(splittable(entry.graph)) for entry in programs} if searchable else {}
+        long = [axis for axis in splittable(self.graph) if self.longest[axis] >= self.options.split_at_least] if searchable else []
+        pairs = list(combinations(long, 2)) if self.options.split_at_once > 1 else []
+        if len(pairs) > self.options.split_pairs:
+            self.caps.append(f"of {len(pairs)} pairs of axes that may be split at once the first {self.options.split_pairs} were")
+        for axes in (*((axis,) for axis in long), *pairs[: self.options.split_pairs]):
+            depths = {
+                entry.name: sum(dependent_reductions(entry.graph, axis) for axis in axes)
+                for entry in programs
+                if able[entry.name].issuperset(axes)
+            }
             least = min(depths.values(), default=0)
-            for entry in [entry for entry in programs if depths.get(entry.name) == least][: self.options.split_each]:
-                graph = split_axis(entry.graph, axis)
+            each = self.options.split_each if len(axes) == 1 else 1
+            for entry in [entry for entry in programs if depths.get(entry.name) == least][:each]:
+                graph = split_axes(entry.graph, axes)
+                name = f"{entry.name} split {' '.join(axes)}"
                 problem = self.verifier.problem(graph) and Verifier(entry.graph, self.options.seed).problem(graph)
                 if problem is None:
-                    out.append(self.alternative(graph, f"{entry.name} split {axis}"))
+                    out.append(self.alternative(graph, name))
                 else:
-                    self.caps.append(f"{entry.name} split {axis} was refused by the verifier: {problem}")
+                    self.caps.append(f"{name} was refused by the verifier: {problem}")
         return out
 
     def alternative(self, graph: Graph, name: str) -> Alternative:

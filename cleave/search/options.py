@@ -21,7 +21,8 @@ class SearchOptions:
     times as much, at the hinted sizes or at those where it is the best (`regimes`). `phase_weight`: the share of the cost by which
     one more dependent reduction counts in the ranking. `hoist`: work on weights alone counts as done at load time. `split`: also
     give, for every axis that all outputs reduce over and that some hint makes at least `split_at_least` long, `split_each`
-    alternatives with that axis in chunks. `piece`: programs of more operations are searched in pieces (`segments`). `wide`: programs
+    alternatives with that axis in chunks; where `split_at_once` is 2, also one for each of the first `split_pairs` pairs of such
+    axes. `piece`: programs of more operations are searched in pieces (`segments`). `wide`: programs
     of at most so many operations may store what is no larger than their largest tensor at any of the sizes that are looked at,
     larger ones only what is so at the hinted sizes.
     """
@@ -42,5 +43,7 @@ class SearchOptions:
     split: bool = True
     split_at_least: int = 256
     split_each: int = 2
+    split_at_once: int = 2
+    split_pairs: int = 3
     piece: int = 64
     wide: int = 48

@@ -6,7 +6,8 @@ n is one over i and then over s, and everything elementwise over n is elementwis
 rule, so splitting what the search has found is as good as searching the split program. The number of chunks is a symbol of its
 own that need not divide the extent.
 
-An axis may be split where every output reduces over it: found by following dependences, nobody declares it.
+An axis may be split where every output reduces over it: found by following dependences, nobody declares it. Two may be split at
+once, each with a number of chunks of its own: splitting one leaves the other as it was, so it is one after the other.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ def dependent_reductions(graph: Graph, axis: str) -> int:
 def split_axis(graph: Graph, axis: str) -> Graph:
     """The same program with an axis in chunks. The axis must be one of `splittable`."""
     return _Splitting(graph, axis).run()
+
+
+def split_axes(graph: Graph, axes: Iterable[str]) -> Graph:
+    """The same program with several axes in chunks, each of which must be one of `splittable`."""
+    for axis in axes:
+        graph = split_axis(graph, axis)
+    return graph
 
 
 def fresh(wanted: str, taken: Iterable[str]) -> str:

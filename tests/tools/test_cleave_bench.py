@@ -17,13 +17,19 @@ from cleave.tools import cleave_bench
         (["search", "--mutants", "-1"], "'-1' is not a whole number from 1 up"),
         (["search", "--mutants", "many"], "'many' is not a whole number from 1 up"),
         (["programs", "--dtype", "float8"], "invalid choice: 'float8'"),
+        (["subgraphs", "--size", "16", "x"], "argument --size: 'x' is not a whole number from 1 up"),
+        (["subgraphs", "--shapes", "all"], "invalid choice: 'all'"),
+        (["subgraphs", "--merge"], "expected at least one argument"),
+        (["masks", "--plot", "{folder}"], "is a folder"),
+        (["dynamic", "--seconds", "0"], "'0' is not a whole number from 1 up"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         cleave_bench.main([argument.format(folder=tmp_path) for argument in arguments])
     assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 def test_no_such_program(capsys: pytest.CaptureFixture[str]) -> None:

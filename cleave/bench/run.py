@@ -23,7 +23,7 @@ from .baselines import eager
 from .cases import Call, Case, Contender, floor_seconds
 from .compiling import Compilation, compiled
 from .results import GRAPH, OURS, PLAIN, Row
-from .timing import FLUSHES, captured, interleaved, processor_microseconds
+from .timing import FLUSHES, Replay, captured, interleaved, processor_microseconds
 
 
 class Ours(Protocol):
@@ -50,8 +50,8 @@ def nothing(case: Case, inputs: Sequence[Tensor], ready: Compiled) -> Mapping[st
 class Clock(Protocol):
     """How calls are timed: `GpuClock`, or in tests something without a GPU."""
 
-    def captured(self, call: Call) -> Callable[[], object]:
-        """The call as a replay."""
+    def captured(self, call: Call) -> Replay:
+        """The call, captured."""
         ...
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
@@ -71,7 +71,7 @@ class Clock(Protocol):
 class GpuClock:
     """The current CUDA device."""
 
-    def captured(self, call: Call) -> Callable[[], object]:
+    def captured(self, call: Call) -> Replay:
         """As a CUDA graph."""
         return captured(call)
 
@@ -101,6 +101,16 @@ def empty_row(command: str, case: Case) -> Row:
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     facts = {**case.facts, "floor_ms": floor_seconds(case) * 1e3}
     return Row(command, case.name, case.type_name, facts, at, machine())
+
+
+@dataclass(frozen=True)
+class _Able:
+    """A contender that runs, what its result should be, and the error of eager execution."""
+
+    name: str
+    call: Call
+    right: Tensor
+    limit: Error
 
 
 @dataclass
@@ -133,36 +143,42 @@ class Measurement:
             self.row.facts.update(note(self.case, inputs, ready))
             return lambda: ready(*inputs)
 
-        calls: dict[str, Call] = {}
+        able: list[_Able] = []
         for contender in (Contender(OURS, make_ours, existing=False), plain, *self.case.contenders):
             if contender.existing:
                 self.row.existing.append(contender.name)
-            call = self._checked(contender, inputs, right, limit)
-            if call is not None:
-                calls[contender.name] = call
-        del right
+            found = self._checked(contender, inputs, right, limit)
+            if found is not None:
+                able.append(found)
         self.clock.settle()
-        self._time(calls)
-        calls.clear()
+        self._time(able)
+        able.clear()
         self.clock.settle()
         return self.row
 
-    def _checked(self, contender: Contender, inputs: Sequence[Tensor], right: Tensor, limit: Error) -> Call | None:
-        """The contender's call, once its result has been compared; None where there is none."""
+    def _checked(self, contender: Contender, inputs: Sequence[Tensor], right: Tensor, limit: Error) -> _Able | None:
+        """The contender, once its result has been compared; None where there is none."""
         try:
             if contender.program is not None:
                 right = exact(self.case, inputs, contender.program)
                 limit = error_of(contender.program(*inputs), right)
             call = contender.make(inputs)
-            error = error_of(call(), right)
+            # What is not written would hold what lay there before: most likely this.
+            call().fill_(torch.nan)
+            able = _Able(contender.name, call, right, limit)
+            self._compare(able, call())
         except Exception as found:
             self._missing(contender.name, found)
             return None
-        self.row.errors[contender.name] = error.relative
-        wrong = "" if contender.name == "eager" else problem(error, limit, self.case.dtype)
+        return able
+
+    def _compare(self, able: _Able, result: Tensor) -> None:
+        """Keeps the error, and that the result is wrong where it is. Raises: ValueError for another shape."""
+        error = error_of(result, able.right)
+        self.row.errors[able.name] = max(error.relative, self.row.errors.get(able.name, 0.0))
+        wrong = "" if able.name == "eager" else problem(error, able.limit, self.case.dtype)
         if wrong:
-            self.row.failed[contender.name] = wrong
-        return call
+            self.row.failed[able.name] = wrong
 
     def _missing(self, name: str, found: Exception) -> None:
         """Keeps why; what was lost with the device is not the contender's alone, and goes on up."""
@@ -172,15 +188,20 @@ class Measurement:
         found.__traceback__ = None
         self.clock.settle()
 
-    def _time(self, calls: Mapping[str, Call]) -> None:
+    def _time(self, contenders: Sequence[_Able]) -> None:
         replays: dict[str, Callable[[], object]] = {}
-        for name, call in calls.items():
+        calls: dict[str, Call] = {}
+        for able in contenders:
             try:
-                self.row.processor_microseconds[name] = self.clock.processor(call)
-                replays[name] = self.clock.captured(call)
+                self.row.processor_microseconds[able.name] = self.clock.processor(able.call)
+                replay = self.clock.captured(able.call)
+                replay.result.fill_(torch.nan)
+                replay.run()
+                self._compare(able, replay.result)
             except Exception as found:
-                self._missing(name, found)
-        plain = {name: calls[name] for name in replays}
-        for kind, ways in ((GRAPH, replays), (PLAIN, plain)):
+                self._missing(able.name, found)
+            else:
+                replays[able.name], calls[able.name] = replay.run, able.call
+        for kind, ways in ((GRAPH, replays), (PLAIN, calls)):
             for flush in FLUSHES:
                 self.row.milliseconds[f"{kind}, {flush}"] = self.clock.interleaved(ways, flush)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 FLUSH_BYTES = 256 << 20
 FLUSHES = ("writes", "reads")
@@ -23,8 +25,16 @@ LEAST_BATCHES, MOST_BATCHES, BATCH = 3, 15, 20
 PROCESSOR_SECONDS = 0.2
 
 
-def captured(call: Callable[[], object]) -> Callable[[], None]:
-    """The call as a CUDA graph replay, warmed up."""
+@dataclass(frozen=True)
+class Replay:
+    """A call that was captured: how to run it again, and where it puts its result."""
+
+    run: Callable[[], object]
+    result: Tensor
+
+
+def captured(call: Callable[[], Tensor]) -> Replay:
+    """The call as a CUDA graph, warmed up."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -33,8 +43,8 @@ def captured(call: Callable[[], object]) -> Callable[[], None]:
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        call()
-    return graph.replay
+        result = call()
+    return Replay(graph.replay, result)
 
 
 def interleaved(calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from cleave.bench.accuracy import Error, error_of, exact, problem
-from cleave.bench.cases import Case, Contender, Given, work_of
+from cleave.bench.cases import Call, Case, Contender, Given, work_of
 from cleave.bench.results import GRAPH, OURS
 from cleave.bench.run import Measurement, empty_row
 from cleave.bench.subgraphs import SUBGRAPHS
+from cleave.bench.timing import Replay
 from cleave.errors import CleaveError
 
 from .clocks import ToldClock
@@ -118,3 +119,26 @@ def test_no_ratio_for_a_wrong_or_missing_result(failure: str, monkeypatch: pytes
     assert not row.right
     assert row.ratio(GRAPH, "writes") is None and row.lower() is None and row.as_json()["ratio"] is None
     assert ("not supported" if failure == "missing" else "wrong: ") in row.failed[OURS]
+
+
+def test_what_is_left_unwritten_or_wrong_the_second_time_is_found() -> None:
+    memory: dict[str, Tensor] = {}
+
+    def unwritten(x: Tensor, w: Tensor) -> Tensor:
+        """Right the first time; then it leaves a row as it was, which lies in the same memory."""
+        if "out" not in memory:
+            memory["out"] = product(x, w)
+        else:
+            memory["out"][1:] = product(x, w)[1:]
+        return memory["out"]
+
+    class LateClock(ToldClock):
+        def captured(self, call: Call) -> Replay:
+            result = call()
+            return Replay(lambda: result.copy_(call() * 1.1), result)
+
+    case = replace(CASE, contenders=(contender("unwritten", unwritten),))
+    row = Measurement(case, empty_row("test", case), ToldClock(), "cpu").run()
+    assert set(row.failed) == {"unwritten"} and row.lower() == pytest.approx(1.0)
+    row = Measurement(CASE, empty_row("test", CASE), LateClock(), "cpu").run()
+    assert row.failed[OURS].startswith("wrong") and row.lower() is None and row.errors[OURS] > 0.05

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from .program import Buffer, Dot, For, Kernel, Let, Load, Range, Reduce, Statement, Store, Var
+from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Statement, Store, Var
+from .program import walk as statements_of
 from .sizes import Sizes
 from .targets import Target
 
@@ -46,6 +47,12 @@ UNEVEN_TAIL = 0.5
 START = 1.5e-6
 REPLAY = 2.6e-6
 """What replaying a captured graph costs beyond the launches in it, in seconds."""
+ARRIVE = 1.0e-6
+"""What a barrier and an atomic operation on memory that other multiprocessors use cost the last program to arrive, in seconds."""
+LAST_STEP = 0.5e-6
+"""What a step of the last program's loops takes beyond its bytes: it waits for loads from the second-level cache, in seconds."""
+LAST_REGISTERS = 32
+"""Registers that work after such an operation takes beyond what it needs by itself: addresses and sizes stay alive for it."""
 SECOND_READ = 0.25
 """What a second read of the same tile costs in cache traffic: most of it is still in the first-level cache."""
 
@@ -119,13 +126,16 @@ class Measure:
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
     The pass follows the program at `place` (0 first, 1 last) of every grid dimension; programs may have other trips along those that are
-    `varying`, `longest` is the most steps of a program. With `sorted` long programs come first.
+    `varying`, `longest` is the most steps of a program. With `sorted` long programs come first. `last` is what the last of `arrivals`
+    programs does besides; these are 0 where there is no such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, place: float = 0.5) -> None:
         self.kernel = kernel
         self.place = place
         self.counts = Counts()
+        self.last = Counts()
+        self.arrivals = 0
         self.scalars: dict[int, int] = {}
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
@@ -192,6 +202,11 @@ class Measure:
                     self._dot(a, b, out, trips)
                 case For():
                     self._loop(statement, trips)
+                case Last():
+                    self.arrivals = max(1, self.scalars.get(id(statement.count), 1))
+                    every, self.counts = self.counts, self.last
+                    self.body(statement.body, trips, False)
+                    self.counts = every
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
@@ -337,7 +352,7 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
     def scan(part: Sequence[Statement]) -> None:
         for statement in part:
             match statement:
-                case For(body=inner):
+                case For(body=inner) | Last(body=inner):
                     scan(inner)
                 case Dot(a=a, b=b, out=out):
                     wide = out.type.dims[-2][1] >= 64
@@ -363,7 +378,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     counts = walk.counts
     programs = prod(walk.grid.values())
     threads = num_warps * target.warp
-    registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32
+    registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32 + (LAST_REGISTERS if walk.arrivals else 0)
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
@@ -397,7 +412,9 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     }
     bound = max(times, key=lambda name: times[name])
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
-    flops = programs * (counts.dots + counts.dots32 + counts.work)
+    if walk.arrivals:
+        seconds += _last_seconds(walk, programs, target)
+    flops = programs * (counts.dots + counts.dots32 + counts.work + walk.last.work / max(1, walk.arrivals))
     return Cost(seconds, memory, cache, flops, programs * walk.flops, programs, waves, registers, int(shared), bound)
 
 
@@ -412,8 +429,22 @@ def _spills(exact: Sequence[tuple[int, int]], threads: int) -> bool:
     return kept > most * threads or sum(results * over for results, over in exact) > 2048 * threads
 
 
+def _last_seconds(walk: Measure, programs: int, target: Target) -> float:
+    """
+    How long the last programs take after all have arrived: each reads what others stored through the second-level cache, at one
+    multiprocessor's share of its bandwidth, and every step of its loops waits for its loads.
+    """
+    last = walk.last
+    rounds = -(-max(1, programs // walk.arrivals) // target.multiprocessors)
+    moved = (sum(last.reads.values()) + sum(last.writes.values())) * target.multiprocessors / target.l2_bandwidth
+    busy = last.exps * target.multiprocessors / target.exp_rate + 2 * last.work * target.multiprocessors / target.alu_rate
+    return ARRIVE + rounds * (LAST_STEP * max(1.0, last.steps) + max(moved, busy))
+
+
 def _unique_bytes(kernel: Kernel, sizes: Sizes) -> dict[str, float]:
-    return {buffer.name: float(sizes.hint_product(buffer.axes) * BYTES[buffer.dtype]) for buffer in kernel.buffers}
+    counters = {statement.counter.name for statement in statements_of(kernel.body) if isinstance(statement, Last)}
+    moved = [buffer for buffer in kernel.buffers if buffer.name not in counters]
+    return {buffer.name: float(sizes.hint_product(buffer.axes) * BYTES[buffer.dtype]) for buffer in moved}
 
 
 def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, programs: int, target: Target) -> float:
@@ -421,6 +452,10 @@ def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, p
     Bytes that reach memory: each buffer once where the cache holds what is reused, else once a wave for what a wave shares.
     """
     written = sum(min(unique[name], amount * programs) for name, amount in walk.counts.writes.items())
+    if walk.arrivals:
+        # What the last programs read of others' work is still in the cache.
+        moved = [*walk.last.writes.items(), *((name, amount) for name, amount in walk.last.reads.items() if name not in walk.counts.writes)]
+        written += sum(min(unique[name], amount * programs / walk.arrivals) for name, amount in moved)
     reads = walk.counts.reads
     once = sum(min(unique[name], amount * programs) for name, amount in reads.items())
     if once <= 0.7 * target.l2:

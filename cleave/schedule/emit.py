@@ -13,7 +13,7 @@ from .indices import Indices
 from .lanes import Lane
 from .nodes import Index, Node, axis_index
 from .problem import Problem
-from .program import Carried, For, GridDim, Kernel, Load, Store, TileType, Var
+from .program import Buffer, Carried, For, GridDim, Kernel, Load, Store, TileType, Var
 from .roles import Dim, Plan
 from .sizes import ceildiv
 from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, work_dtype
@@ -57,6 +57,7 @@ class Emitter(Indices):
     def __init__(self, problem: Problem, plan: Plan) -> None:
         super().__init__(problem, plan)
         self.true: frozenset[int] = frozenset()
+        self.grid: list[GridDim] = []
 
     @abstractmethod
     def reduction(self, node: Node, home: Scope) -> Value:
@@ -108,12 +109,16 @@ class Emitter(Indices):
         if order is not None:
             dims = tuple((name, self.by_name[name].tile) for name in order)
         out = Var(buffer.name, TileType(dims, buffer.dtype), f"{buffer.name} [{', '.join(axis for axis, _ in index)}]")
-        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None, eviction))
+        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None, eviction, self.is_fresh(buffer)))
         false: dict[str, Lane] = {}
         for name, _ in dims:
             if self.ragged[name]:
                 false[name] = 0.0 if any(self._leaves(name, axis, at) for axis, at in node.where) else lanes.UNKNOWN
         return Value(out, home, false)
+
+    def is_fresh(self, buffer: Buffer) -> bool:
+        """Whether other programs of the launch store what is read from a buffer."""
+        return False
 
     def _leaves(self, dim: str, axis: str, index: Index) -> bool:
         """Whether false lanes of a dimension have an index of `axis` past its extent, so that a checked load skips them."""
@@ -201,13 +206,18 @@ class Emitter(Indices):
 
     def kernel(self) -> Kernel:
         """The kernel of the plan. Raises: InfeasibleError."""
-        grid: list[GridDim] = []
+        self.place_grid()
+        self.store_all()
+        return self.built((*self.read(), *self.written()), self.written())
+
+    def place_grid(self) -> None:
+        """The grid, and where the program starts in it. Raises: InfeasibleError."""
         for name in self.plan.raster:
             dim = self.by_name[name]
             start = Var(name + "0", TileType((), "index"), f"first {', '.join(dim.axes)} of this program")
             self.starts[name] = start
             count = ceildiv(self.sizes.product(dim.axes), dim.tile)
-            grid.append(GridDim(name, count, dim.tile, start))
+            self.grid.append(GridDim(name, count, dim.tile, start))
             if name == self.plan.descending:
                 if count.constant is None:
                     raise InfeasibleError(f"the last program along {name} is not known")
@@ -216,24 +226,32 @@ class Emitter(Indices):
         missing = [dim.name for dim in self.plan.dims if dim.role == "grid" and dim.name not in self.starts]
         if missing:
             raise InfeasibleError(f"grid dimension {missing[0]} is not in the raster order")
-        self._store_all()
-        written = tuple(result.buffer.name for result in self.problem.results)
+
+    def read(self) -> tuple[Buffer, ...]:
+        """The buffers that are read."""
         used = {node.attr[0] for node in self.problem.nodes if node.kind == "load"}
-        read = tuple(buffer for place, buffer in enumerate(self.problem.buffers) if place in used)
-        buffers = (*read, *(result.buffer for result in self.problem.results))
+        return tuple(buffer for place, buffer in enumerate(self.problem.buffers) if place in used)
+
+    def written(self) -> tuple[Buffer, ...]:
+        """The buffers that are written."""
+        return tuple(result.buffer for result in self.problem.results)
+
+    def built(self, buffers: Sequence[Buffer], written: Sequence[Buffer]) -> Kernel:
+        """What was emitted as a kernel."""
         return Kernel(
             self.problem.name,
-            buffers,
-            written,
+            tuple(buffers),
+            tuple(buffer.name for buffer in written),
             tuple(self.arguments.items()),
             tuple(self.checked.items()),
-            tuple(grid),
+            tuple(self.grid),
             tuple(self.root.statements),
             self.plan.num_warps,
             self.plan.num_stages,
         )
 
-    def _store_all(self) -> None:
+    def store_all(self) -> None:
+        """Emits what the results need, and stores them. Raises: InfeasibleError."""
         groups: dict[tuple[str, ...], list[int]] = {}
         for place, result in enumerate(self.problem.results):
             dims = {self.dim_of[axis].name for axis in result.buffer.axes}

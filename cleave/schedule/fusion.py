@@ -43,6 +43,13 @@ class Candidate:
         return REPLAY + sum(choice.cost.seconds for choice in self.choices)
 
     @property
+    def spelled(self) -> str:
+        """How many kernels there are, for people."""
+        joined = sum(choice.counter is not None for choice in self.choices)
+        kernels = f"{len(self.choices)} kernel{'s' if len(self.choices) > 1 else ''}"
+        return f"{kernels}, in {joined} of which the last program combines" if joined else kernels
+
+    @property
     def flops(self) -> float:
         """Operations of all kernels."""
         return sum(choice.cost.flops for choice in self.choices)
@@ -68,8 +75,35 @@ class Fusion:
 
     def best(self) -> Candidate | None:
         """The fastest partition found, planned in full, or None where some value fits no kernel."""
-        full = (self._in_full(candidate) for candidate in self.rough())
+        full = [form for candidate in self.rough() for form in self._forms(candidate)]
         return min(full, key=lambda candidate: candidate.seconds, default=None)
+
+    def _forms(self, found: Candidate) -> list[Candidate]:
+        """A partition planned in full, as it is and with kernels joined where their last programs may do the work of the next."""
+        plain = joined = self._in_full(found)
+        place = 0
+        while place < len(joined.groups):
+            joined = self._joined(joined, place) or joined
+            place += 1
+        return [plain] if joined is plain else [plain, joined]
+
+    def _joined(self, found: Candidate, place: int) -> Candidate | None:
+        """A candidate whose kernel at a place also does the work of one that reads its results, None where no such work is legal."""
+        first = found.groups[place]
+        if found.choices[place].counter is not None:
+            return None
+        stores = {item.op for item in first}
+        before = {item.op for group in found.groups[: place + 1] for item in group}
+        for other, second in enumerate(found.groups[place + 1 :], place + 1):
+            reads = set(needs(self.source, second, found.stored))
+            if not reads & stores or not reads <= before or found.choices[other].counter is not None:
+                continue
+            ways = self.kernels.joined(first, second, found.stored)
+            if ways:
+                groups = [[*first, *second] if group is first else group for group in found.groups if group is not second]
+                ranked = [ways if number == place else kept for number, kept in enumerate(found.ranked) if number != other]
+                return replace(found, groups=groups, ranked=ranked, choices=[kept[0] for kept in ranked])
+        return None
 
     def rough(self) -> list[Candidate]:
         """The partitions worth planning in full, with coarse plans; none where some value fits no kernel."""
@@ -222,10 +256,12 @@ class Fusion:
         return min(candidate.seconds for candidate in (*found, *self.tried.values()))
 
     def others(self, best: Candidate) -> list[Candidate]:
-        """The next best partitions that were tried, planned in full."""
+        """The best partition in its other form, and the next best that were tried, planned in full."""
+        forms = self._forms(self.tried[best.cuts]) if best.cuts in self.tried else []
+        own = [form for form in forms if len(form.groups) != len(best.groups)]
         rest = sorted((entry for entry in self.tried.values() if entry.cuts != best.cuts), key=lambda entry: entry.seconds)
         close = [entry for entry in rest if entry.seconds <= FARTHEST * best.seconds]
-        return [self._in_full(entry) for entry in close[: self.options.partitions]]
+        return [*own, *(self._in_full(entry) for entry in close[: self.options.partitions])]
 
     def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
         """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""

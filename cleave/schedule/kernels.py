@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cost import START, Cost, Measure, estimate, measure
+from .last import Counter, Join, endings, joinable
 from .loops import KernelEmitter
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
@@ -19,6 +20,8 @@ from .statements import InfeasibleError
 from .targets import Target
 
 REPEATED = 0.05
+JOINED = 8
+"""Ways to run a kernel with which another is joined, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,16 @@ class ScheduleOptions:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A scheduled kernel: its plan, code and estimate. With `call` a library routine computes the same and is run instead."""
+    """
+    A scheduled kernel: its plan, code and estimate. With `call` a library routine computes the same and is run instead. With a
+    `counter` its last programs to arrive do what would be a second kernel.
+    """
 
     plan: Plan
     kernel: Kernel
     cost: Cost
     call: LibraryCall | None = None
+    counter: Counter | None = None
 
 
 @dataclass(slots=True)
@@ -80,6 +87,34 @@ class Kernels:
                     cost = estimate(measured, warps, stages, problem.sizes, self.target)
                     if cost is not None:
                         found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
+        return self._kept(found, library_call(problem) if self.options.library else None, coarse)
+
+    def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
+        """
+        Ways to run two kernels as one whose last programs to arrive do the work of the second, best first; none where that is not legal.
+
+        Raises: EntangledError.
+        """
+        if not self.target.publishes:
+            return ()
+        problems = [problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second)]
+        ways = [way for way in self.ranked(first, stored, False) if way.call is None and joinable(problems[0], way.plan, problems[1])]
+        found: list[Choice] = []
+        for way in ways[:JOINED]:
+            join = Join(problems[0], way.plan, problems[1])
+            for dims in endings(problems[1], way.plan, way.plan.num_warps * self.target.warp):
+                try:
+                    measured = measure(join.kernel(dims), self.source.sizes)
+                except InfeasibleError:
+                    continue
+                plan = replace(way.plan, last=dims)
+                cost = estimate(measured, plan.num_warps, plan.num_stages, self.source.sizes, self.target)
+                if cost is not None:
+                    found.append(Choice(plan, measured.kernel, cost, counter=join.counter))
+        return self._kept(found, None, False)
+
+    def _kept(self, found: Sequence[Choice], call: LibraryCall | None, coarse: bool) -> tuple[Choice, ...]:
+        """The choices worth keeping, the best first."""
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free.
@@ -96,11 +131,10 @@ class Kernels:
             ),
         )
         rest = [choice for choice in found if choice is not best]
-        call = library_call(problem) if self.options.library else None
         if call is not None and self.options.compare:
-            ways = (best, _by_library(best, call, self.target))
+            ways = (best, by_library(best, call, self.target))
         elif call is not None:
-            ways = (min(best, _by_library(best, call, self.target), key=lambda choice: choice.cost.seconds),)
+            ways = (min(best, by_library(best, call, self.target), key=lambda choice: choice.cost.seconds),)
         else:
             ways = (best,)
         kept = ways[:1] if coarse else (*ways, *_varied(best, rest, self.options.ranked - 1))
@@ -126,7 +160,7 @@ def library_call(problem: Problem) -> LibraryCall | None:
     return LibraryCall("matmul", out.name, tuple(buffer.name for buffer in buffers), node.removed)
 
 
-def _by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
+def by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
     """The choice run by a library. Libraries reach the dot rate but for launch and start."""
     cost = choice.cost
     seconds = target.launch + START + max(cost.dot_flops / target.dot_rate, cost.memory_bytes / target.bandwidth)
@@ -174,10 +208,10 @@ def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:
     The fastest choices after the best, where each further one with the same tiles counts as a little slower than estimated:
     errors of the model are alike for the same tiles.
     """
-    seen: dict[object, int] = {(best.plan.dims, best.plan.raster): 1}
+    seen: dict[object, int] = {(best.plan.dims, best.plan.raster, best.plan.last): 1}
     handicapped: list[tuple[float, int]] = []
     for place, choice in sorted(enumerate(rest), key=lambda entry: (entry[1].cost.seconds, entry[0])):
-        tiles = (choice.plan.dims, choice.plan.raster)
+        tiles = (choice.plan.dims, choice.plan.raster, choice.plan.last)
         handicapped.append((choice.cost.seconds * (1 + REPEATED * seen.get(tiles, 0)), place))
         seen[tiles] = seen.get(tiles, 0) + 1
     return [rest[place] for _, place in sorted(handicapped)[:count]]

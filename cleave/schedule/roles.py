@@ -31,7 +31,8 @@ class Plan:
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask. The programs of a grid dimension
-    in `descending` are numbered from its end.
+    in `descending` are numbered from its end. `last` are the dimensions of what the last program to arrive does with the results of
+    others; see `cleave.schedule.last`.
     """
 
     dims: tuple[Dim, ...]
@@ -40,6 +41,7 @@ class Plan:
     num_stages: int = 3
     peeled: bool = False
     descending: str = ""
+    last: tuple[Dim, ...] = ()
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -54,9 +56,14 @@ class Plan:
         return sum(len(dim.axes) > 1 for dim in self.dims)
 
     def __str__(self) -> str:
-        parts = [f"{dim.name} {dim.role} {dim.tile}" for dim in self.dims]
         order = f", from the last {self.descending}" if self.descending else ""
-        return f"{', '.join(parts)}; {self.num_warps} warps, {self.num_stages} stages{', peeled' if self.peeled else ''}{order}"
+        then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
+        peeled = ", peeled" if self.peeled else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{then}"
+
+
+def _spelled(dims: tuple[Dim, ...]) -> str:
+    return ", ".join(f"{dim.name} {dim.role} {dim.tile}" for dim in dims)
 
 
 def power_of_two(value: int) -> int:

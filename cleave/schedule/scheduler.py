@@ -12,7 +12,7 @@ from ..algebra.degrees import degrees as degrees_of
 from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
-from .cost import REPLAY, START
+from .cost import ARRIVE, LAST_STEP, REPLAY, START
 from .fusion import Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
@@ -64,8 +64,9 @@ def considered(
     for number, graph in tried:
         counts: list[dict[str, int]] = [{}]
         if _free_counts(graph, sizes):
-            if any(seconds <= REPLAY + 2 * (target.launch + START) for seconds, _, _ in rough):
-                notes.append(f"alternative {number}: not split, two launches take longer")
+            combined = min(target.launch + START, ARRIVE + LAST_STEP) if target.publishes else target.launch + START
+            if any(seconds <= REPLAY + target.launch + START + combined for seconds, _, _ in rough):
+                notes.append(f"alternative {number}: not split, a launch and a combination take longer")
                 continue
             counts = _chunk_counts(graph, sizes, target, bool(rough))
             if not counts:
@@ -99,11 +100,10 @@ def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], sever
         if best is None:
             notes.append(f"{said}: about {seconds * 1e6:.2f} us")
             continue
-        kernels = len(best.choices)
-        notes.append(f"{said}: {best.seconds * 1e6:.2f} us in {kernels} kernel{'s' if kernels > 1 else ''}")
+        notes.append(f"{said}: {best.seconds * 1e6:.2f} us in {best.spelled}")
         found.append((said, best))
         if several:
-            found.extend((f"{said}, {len(other.choices)} kernels", other) for other in fusion.others(best))
+            found.extend((f"{said}, {other.spelled}", other) for other in fusion.others(best))
     return found
 
 
@@ -141,7 +141,7 @@ def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, option
         return []
     whole = {entry.chunk_of[0] for entry in graph.axes if entry.chunk_of is not None and entry.extent.symbols}
     longest = max((extents[axis] for axis in graph.ordered(whole)), default=1)
-    wanted = [count for count in CHUNK_COUNTS if count * SHORTEST_CHUNK <= longest and count * programs <= 8 * target.multiprocessors]
+    wanted = [count for count in CHUNK_COUNTS if count * SHORTEST_CHUNK <= longest and count * programs <= 4 * target.multiprocessors]
     return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
 
 
@@ -174,7 +174,9 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
         replace(choice.kernel, name=name if len(choices) == 1 else f"{name}_{group[0].buffer.name}")
         for group, choice in zip(candidate.groups, choices, strict=True)
     ]
+    counters = [choice.counter for choice in choices if choice.counter is not None]
     steps: list[Step] = [Allocate(item.buffer) for item in candidate.workspaces]
+    steps += [Allocate(counter.buffer, zeroed=True) for counter in counters]
     for kernel, choice in zip(kernels, choices, strict=True):
         steps.append(choice.call or Launch(kernel.name, tuple(buffer.name for buffer in kernel.buffers)))
     layouts = (*(entry.layout for entry in source.graph.inputs), *(entry.layout for entry in source.graph.outputs))
@@ -187,7 +189,7 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
         source.arguments,
         source.results,
         layouts,
-        tuple(source.sizes.extents.items()),
+        (*source.sizes.extents.items(), *((counter.axis, counter.extent) for counter in counters)),
         tuple(kernel for kernel, choice in zip(kernels, choices, strict=True) if choice.call is None),
         tuple(steps),
         (*notes, *reasons),

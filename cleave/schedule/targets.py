@@ -35,6 +35,15 @@ class Target:
     launch: float
 
     @property
+    def publishes(self) -> bool:
+        """
+        Whether a barrier of a block orders what its threads stored before an atomic operation of one of them, for other blocks.
+
+        On AMD, Triton's barrier waits for shared memory alone, so stores of other waves may be on their way when the atomic is done.
+        """
+        return self.capability[0] == "cuda"
+
+    @property
     def warp(self) -> int:
         """Lanes of a warp."""
         return self.capability[2]

@@ -15,9 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from cleave.bridge.alg import graph_op
-from cleave.dialects.sched import BufferType, DotOp, ForOp, KernelOp, TileType
+from cleave.dialects.sched import BufferType, DotOp, ForOp, KernelOp, LastOp, LoadOp, TileType
 from cleave.frontend import capture
 from cleave.parsing import verify
 from cleave.passes.alg_bind import AlgBindPass
@@ -45,12 +46,12 @@ def lowered(function: Function, *arguments: Tensor, chunks: int = 0, machine: st
     return [op for op in module.ops if isinstance(op, KernelOp)]
 
 
-def loops(kernel: KernelOp) -> list[tuple[str, int, int]]:
+def loops(kernel: Operation) -> list[tuple[str, int, int]]:
     """Of every loop the dimension it walks, how many values it carries, and how many dots it has."""
     return [(op.dim.data, len(op.results), dots(op)) for op in kernel.walk() if isinstance(op, ForOp)]
 
 
-def dots(op: KernelOp | ForOp) -> int:
+def dots(op: Operation) -> int:
     return sum(isinstance(inner, DotOp) for inner in op.walk())
 
 
@@ -102,17 +103,23 @@ def test_one_loop_over_keys(function: Function, size: int) -> None:
 @pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_split_is_partial_results_and_their_combination(function: Function, size: int) -> None:
-    partial, combine = lowered(function, *rows(function, size, size), chunks=4)
-    assert loops(partial) == [("ni", 3, 2)]
-    assert dots(combine) == 0
-    assert not any({"n", "ni"} & set(buffer.stride) for buffer in buffers(combine))
+    """In two kernels, or in one of which the last program to arrive combines."""
+    partial, *more = lowered(function, *rows(function, size, size), chunks=4)
+    ends = [op for op in partial.walk() if isinstance(op, LastOp)]
+    assert len(ends) + len(more) == 1
+    assert [loop for loop in loops(partial) if loop not in [each for end in ends for each in loops(end)]] == [("ni", 3, 2)]
+    for combine in (*ends, *more):
+        assert dots(combine) == 0
+        read = [op.buffer.type for op in combine.walk() if isinstance(op, LoadOp) and isinstance(op.buffer.type, BufferType)]
+        assert read and not any({"n", "ni"} & set(buffer.stride) for buffer in read)
 
 
 @pytest.mark.parametrize("function", [grouped, plain])
 def test_few_rows_split_by_themselves(function: Function) -> None:
     """One query against 65536 keys leaves most of the machine idle without."""
-    partial, _ = lowered(function, *rows(function, 1, 65536))
-    assert [entry[:2] for entry in loops(partial)] == [("ni", 3)]
+    partial, *_ = lowered(function, *rows(function, 1, 65536))
+    assert loops(partial)[0][:2] == ("ni", 3)
+    assert any(dim == "s" for dim, _, _ in partial.grid)
 
 
 def product(x: Tensor, g: Tensor, w: Tensor) -> Tensor:

@@ -198,8 +198,9 @@ def agrees(
     seed: int = 0,
     high: int = 2,
     changed: Mapping[str, Any] | None = None,
+    shuffled: int | None = None,
 ) -> None:
-    """Asserts that a program gives the graph's values at the given sizes, in float64."""
+    """Asserts that a program gives the graph's values at the given sizes, in float64; `shuffled` seeds the order of its programs."""
     symbols = {entry.name: 1 for entry in graph.symbols} | dict(sizes or {})
     extents = graph.sizes(symbols)
     rng = np.random.default_rng(seed)
@@ -212,7 +213,7 @@ def agrees(
         named.append(data)
         order = layout_axes(entry.layout)
         memory.append(np.transpose(data, [entry.axes.index(axis) for axis in order]).reshape(memory_shape(entry.layout, extents)))
-    found = run_program(program, memory, symbols)
+    found = run_program(program, memory, symbols, seed=shuffled)
     for output, value, wanted in zip(graph.outputs, found, evaluate(graph, named, symbols), strict=True):
         order = layout_axes(output.layout)
         axes = graph.ops[output.value].axes

@@ -29,6 +29,7 @@ from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .schedule import TARGETS
 from .schedule.program import Program
+from .variants import Variant, fastest
 
 LEVELS = ("alg", "alternatives", "stabilized", "sched", "tt", "triton", "ttir")
 SHOWN = 10
@@ -128,16 +129,26 @@ class Compiled:
     """A function that was compiled: call it as the original. CPU tensors run in Triton's interpreter, CUDA tensors on the GPU."""
 
     graph: Graph
-    program: Program
     kernels: tuple[Kernel, ...]
     bindings: Bindings
-    _executable: Executable
+    _executables: tuple[Executable, ...]
     _seconds: Mapping[str, float]
     _choice: Choice
     _cached: bool
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
     _entries: tuple[Entry, ...] = ()
+    _picks: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict[tuple[tuple[str, int], ...], int])
+
+    @property
+    def program(self) -> Program:
+        """The scheduled program; of several variants, that for the first hints."""
+        return self.variants[0].program
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The schedules between which calls choose by their sizes."""
+        return self._choice.variants
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """
@@ -167,7 +178,7 @@ class Compiled:
             if entry is not None:
                 self._entries = (entry, *self._entries[: ENTRIES - 1])
         else:
-            made = execute(self._executable, views, symbols)
+            made = execute(self._ready(symbols), views, symbols)
         results: list[Any] = [None] * len(made)
         for output in self.bindings.outputs:
             if output.kind == "graph":
@@ -182,34 +193,58 @@ class Compiled:
             for output in self.bindings.outputs:
                 if output.kind == "graph":
                     shapes[output.graph] = output.sizes(symbols)
-            found = self._bounds[key] = self._executable.bind(views, symbols, shapes)
+            found = self._bounds[key] = self._ready(symbols).bind(views, symbols, shapes)
         return found
+
+    def _ready(self, symbols: Mapping[str, int]) -> Executable:
+        """The variant for these sizes."""
+        key = tuple(symbols.items())
+        found = self._picks.get(key)
+        if found is None:
+            found = self._picks[key] = fastest(self.variants, symbols)
+        return self._executables[found]
 
     def text(self, level: str) -> str:
         """
-        The program at a level: alg, alternatives, stabilized, sched, tt, triton or ttir.
+        The program at a level: alg, alternatives, stabilized, sched, tt, triton or ttir. From sched on, variants follow one another,
+        each after a line that says for which sizes it was made.
 
         Raises: ValueError for another level.
         """
         if level not in LEVELS:
             raise ValueError(f"'{level}' is not a level; they are {', '.join(LEVELS)}")
         if level not in self._texts:
-            if level == "triton":
-                self._texts[level] = self._executable.file.text
-            elif level == "ttir":
-                self._texts[level] = _ttir(self._executable.module)
-            else:
+            if level in self._choice.texts:
                 self._texts[level] = self._choice.texts[level]
+            else:
+                self._texts[level] = self._joined([self._lowered(place, level) for place in range(len(self.variants))], level)
         return self._texts[level]
+
+    def _lowered(self, place: int, level: str) -> str:
+        ready = self._executables[place]
+        if level == "triton":
+            return ready.file.text
+        return _ttir(ready.module) if level == "ttir" else self.variants[place].texts[level]
+
+    def _joined(self, texts: Sequence[str], level: str) -> str:
+        if len(texts) == 1:
+            return texts[0]
+        # Between modules stands what --split-input-file looks for.
+        mark, between = ("#", "\n\n") if level == "triton" else ("//", "\n// -----\n\n")
+        return between.join(f"{mark} for {variant.spelled}\n{text}" for variant, text in zip(self.variants, texts, strict=True))
 
     def _copies(self) -> int:
         return sum(bound.copies for bound in self._bounds.values())
 
     def report(self) -> Report:
         """What compiling did, and what calls had to do since."""
-        choice = self._choice
-        notes, remarks = self.program.notes, choice.remarks
-        return Report(self._seconds, self._cached, choice.alternatives, notes, choice.candidates, remarks, self._copies())
+        notes: list[str] = []
+        for variant in self.variants:
+            notes += [f"for {variant.spelled}:"] if len(self.variants) > 1 else []
+            notes += variant.program.notes
+        candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
+        remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
+        return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
 
 
 def compile(
@@ -225,10 +260,11 @@ def compile(
     Compiles a function or module for arguments like the examples.
 
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
-    examples' sizes; `weights` names arguments that stay the same between calls. `target` is a machine of
-    `cleave.schedule.TARGETS`, or auto: the present GPU's, h200 where there is none. `options` are the fields of `Options`.
-    Results carry no gradients. Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown
-    option, ValueError for one that is out of range.
+    examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes.
+    `weights` names arguments that stay the same between calls. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
+    present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
+    Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option, ValueError for one
+    that is out of range.
     """
     unknown = sorted(set(options) - {entry.name for entry in fields(Options)})
     if unknown:
@@ -241,7 +277,7 @@ def compile(
     def lap(name: str) -> None:
         nonlocal clock
         now = time.perf_counter()
-        seconds[name] = now - clock
+        seconds[name] = seconds.get(name, 0.0) + now - clock
         clock = now
 
     captured = capture(function, example_inputs, dynamic_shapes, weights)
@@ -254,23 +290,25 @@ def compile(
     text = printed(module)
     store = Store(enabled=wanted.cache)
     settings = {entry.name: getattr(wanted, entry.name) for entry in fields(Options)}
-    key = key_of("program", versions(), text, machine.setting, settings, symbols if machine.timed else {})
+    points = [dict(sorted(point.items())) for point in hints or ()]
+    key = key_of("program", versions(), text, points, machine.setting, settings, symbols if machine.timed else {})
     choice: Choice | None = store.get("programs", key)
     cached = choice is not None
     lap("cache")
     if choice is None:
         views = captured.bindings.views(flat, symbols)
         with collected() as remarks:
-            choice = chosen(module, text, views, symbols, machine, settings, store, lap)
-        choice = replace(choice, remarks=(*remarks, *choice.remarks))
+            choice = chosen(module, text, views, symbols, points, machine, settings, store, lap)
+        choice = replace(choice, remarks=tuple(remarks))
         store.put("programs", key, choice)
         lap("store")
-    ready = Executable(choice.program, choice.file, choice.binaries)
+    ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
     kernels = tuple(
-        Kernel(kernel.name, choice.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
-        for kernel in choice.program.kernels
+        Kernel(kernel.name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
+        for variant in choice.variants
+        for kernel in variant.program.kernels
     )
-    return Compiled(graph, choice.program, kernels, captured.bindings, ready, seconds, choice, cached)
+    return Compiled(graph, kernels, captured.bindings, ready, seconds, choice, cached)
 
 
 def target_name(name: str, device: torch.device) -> str:

@@ -8,7 +8,7 @@ still compiled for it, and the next candidate is taken if one does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any, Literal, cast
 
@@ -30,8 +30,8 @@ from .runtime.cache import Store, nvidia_driver
 from .runtime.clock import Data, GpuClock, Workload, described, tolerance
 from .runtime.execute import architecture_of
 from .schedule import TARGETS, Space, Target, space
-from .schedule.program import Program
-from .targets.triton_python import TritonFile, triton_file
+from .targets.triton_python import triton_file
+from .variants import Variant, distinct
 
 PATIENCE = 120.0
 """Seconds to wait for another process that is timing on the same GPU."""
@@ -39,15 +39,15 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen program with its code, the text of each level above, what became of the candidates, and remarks."""
+    """
+    The schedules that were chosen, one for each of the sizes to be fast at unless they are the same; the texts of the levels of the
+    algebra, how many alternatives there were, and what the passes remarked.
+    """
 
-    program: Program
-    file: TritonFile
-    binaries: Mapping[str, Binary]
+    variants: tuple[Variant, ...]
     texts: Mapping[str, str]
     alternatives: int
-    candidates: tuple[tuner.Entry, ...]
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,15 @@ def chosen(
     text: str,
     inputs: Sequence[torch.Tensor],
     symbols: Mapping[str, int],
+    points: Sequence[Mapping[str, int]],
     machine: Machine,
     settings: Mapping[str, Any],
     store: Store,
     lap: Callable[[str], None],
 ) -> Choice:
     """
-    The program to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. `lap` is told of
-    every stage that ends.
+    What to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. A schedule is made for
+    each of the `points`, values of symbols. `lap` is told of every stage that ends.
 
     Raises: CleaveError where there is none.
     """
@@ -111,27 +112,30 @@ def chosen(
         BUILDERS.warm()
     clock = GpuClock() if machine.timed else None
     try:
-        return _chosen(module, text, inputs, symbols, machine, settings, store, lap, clock)
+        bodies, texts, count = _searched(module, text, settings, lap)
+        made: list[Variant] = []
+        for point in points or ({},):
+            pointed = tuple(hinted(body, point) for body in bodies)
+            made.append(_variant(pointed, inputs, symbols, machine, settings, store, lap, clock))
+        return Choice(distinct(made), texts, count)
     finally:
         if clock is not None:
             clock.close()
 
 
-def _chosen(
-    module: ModuleOp,
-    text: str,
-    inputs: Sequence[torch.Tensor],
-    symbols: Mapping[str, int],
-    machine: Machine,
-    settings: Mapping[str, Any],
-    store: Store,
-    lap: Callable[[str], None],
-    clock: GpuClock | None,
-) -> Choice:
+def hinted(graph: Graph, point: Mapping[str, int]) -> Graph:
+    """The graph with the values of a point as the only hints of its symbols; where it has none, the hints stay."""
+    symbols = [replace(symbol, hints=(point[symbol.name],)) if symbol.name in point else symbol for symbol in graph.symbols]
+    return replace(graph, symbols=tuple(symbols))
+
+
+def _searched(
+    module: ModuleOp, text: str, settings: Mapping[str, Any], lap: Callable[[str], None]
+) -> tuple[tuple[Graph, ...], dict[str, str], int]:
+    """The stabilized alternatives, the text of each level up to them, and how many there are."""
     from .dialects.alg import AlternativesOp, GraphOp
     from .passes.alg_stabilize import AlgStabilizePass
     from .passes.alg_superoptimize import AlgSuperoptimizePass
-    from .passes.convert_alg_to_sched import hinted_sizes
 
     texts = {"alg": text}
     search = AlgSuperoptimizePass(split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"])
@@ -141,8 +145,22 @@ def _chosen(
         texts[level] = printed(module)
         lap(level)
     count = sum(len(op.regions) for op in module.walk() if isinstance(op, AlternativesOp)) or 1
-    graph = next(op for op in module.walk() if isinstance(op, GraphOp))
-    bodies = graphs_of(graph)
+    return graphs_of(next(op for op in module.walk() if isinstance(op, GraphOp))), texts, count
+
+
+def _variant(
+    bodies: tuple[Graph, ...],
+    inputs: Sequence[torch.Tensor],
+    symbols: Mapping[str, int],
+    machine: Machine,
+    settings: Mapping[str, Any],
+    store: Store,
+    lap: Callable[[str], None],
+    clock: GpuClock | None,
+) -> Variant:
+    """The schedule for the hints of the graphs."""
+    from .passes.convert_alg_to_sched import hinted_sizes
+
     sizes = hinted_sizes(bodies)
     found = space(bodies, sizes, frozenset(sizes), machine.target)
     lap("sched")
@@ -151,17 +169,18 @@ def _chosen(
     remarks: tuple[str, ...] = ()
     if machine.architecture:
         tuned = _tuned(found, bodies[0], inputs, symbols, machine, settings, store, clock)
-        program, file, binaries = tuned.program, tuned.built.file, tuned.built.binaries
+        trial, program, file, binaries = tuned.trial, tuned.program, tuned.built.file, tuned.built.binaries
         entries, remarks = tuned.entries, tuned.remarks
         lap("tune")
     else:
-        program = found.program(found.trials(1)[0])
+        trial = found.trials(1)[0]
+        program = found.program(trial)
         file = triton_file(lowered(program))
         lap("triton")
-    texts["sched"] = printed(module_of(program))
-    texts["tt"] = printed(lowered(program))
+    texts = {"sched": printed(module_of(program)), "tt": printed(lowered(program))}
     lap("text")
-    return Choice(program, file, binaries, texts, count, entries, remarks)
+    point = {name: value for name, value in sizes.items() if name in symbols}
+    return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks)
 
 
 def _tuned(

@@ -108,6 +108,7 @@ class Entry:
 class Tuned:
     """The chosen program, its code, and what became of every candidate: the chosen one first, the timed ones by time."""
 
+    trial: Trial
     program: Program
     built: Built
     entries: tuple[Entry, ...]
@@ -185,7 +186,7 @@ class Tuner:
         rest = [state for state in self._states if state is not best]
         rest.sort(key=lambda state: (bool(state.dropped), state.measured is None, state.measured or state.trial.seconds))
         entries = tuple(self._entry(state) for state in (best, *rest))
-        return Tuned(best.program, best.built, entries, tuple(self._remarks), self.now() - self._start)
+        return Tuned(best.trial, best.program, best.built, entries, tuple(self._remarks), self.now() - self._start)
 
     def _entry(self, state: _State) -> Entry:
         text = self.space.text(state.trial)

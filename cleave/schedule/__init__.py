@@ -3,11 +3,13 @@
 from .candidates import Space, Trial, candidates, space
 from .chunks import split_symbols
 from .kernels import ScheduleOptions
+from .prediction import Prediction
 from .scheduler import schedule
 from .targets import TARGETS, Target, target
 
 __all__ = [
     "TARGETS",
+    "Prediction",
     "ScheduleOptions",
     "Space",
     "Target",

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from ..graph import Graph
 from .fusion import Candidate
-from .kernels import ScheduleOptions
+from .kernels import Choice, ScheduleOptions
+from .prediction import Prediction
 from .program import Program
 from .scheduler import assemble, considered, preferred
 from .targets import Target
@@ -109,8 +110,16 @@ class Space:
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
-        choices = [ways[pick] for ways, pick in zip(candidate.ranked, trial.picks, strict=True)]
-        return assemble(candidate, choices, [*self.notes, f"chosen: {name}"])
+        return assemble(candidate, self._choices(trial), [*self.notes, f"chosen: {name}"])
+
+    def prediction(self, trial: Trial, target: Target) -> Prediction:
+        """What the program of a trial takes at other sizes."""
+        source = self.divisions[trial.division][1].source
+        static = {name: value for name, value in source.sizes.values.items() if name not in source.sizes.dynamic}
+        return Prediction(source.graph, static, tuple(self._choices(trial)), target)
+
+    def _choices(self, trial: Trial) -> list[Choice]:
+        return [ways[pick] for ways, pick in zip(self.divisions[trial.division][1].ranked, trial.picks, strict=True)]
 
     def text(self, trial: Trial) -> str:
         """What a trial is, in a line."""
@@ -118,9 +127,7 @@ class Space:
         return f"{name}: " + " | ".join(self._plans(trial))
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
-        ranked = self.divisions[trial.division][1].ranked
-        chosen = [ways[pick] for ways, pick in zip(ranked, trial.picks, strict=True)]
-        return tuple("library" if choice.call is not None else str(choice.plan) for choice in chosen)
+        return tuple("library" if choice.call is not None else str(choice.plan) for choice in self._choices(trial))
 
 
 def space(

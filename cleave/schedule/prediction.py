@@ -1,0 +1,46 @@
+"""
+How long a scheduled program takes at other sizes than those it was scheduled for, by the cost model.
+
+Its tiles, warps and chunks stay as they are; the numbers of programs and steps, the bytes and the waves are those of the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+from ..graph import Graph
+from .cost import REPLAY, estimate, measure
+from .kernels import Choice, by_library
+from .sizes import Sizes
+from .targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The kernels of a program with what their estimates rest on. `static` are the symbols whose values the kernels have built in."""
+
+    graph: Graph
+    static: Mapping[str, int]
+    choices: tuple[Choice, ...]
+    target: Target
+
+    def seconds(self, symbols: Mapping[str, int]) -> float:
+        """
+        The estimate at these values of the run-time symbols, infinite where a kernel does not fit there; sizes of 0 count as 1.
+
+        Raises: KeyError for a symbol without a value.
+        """
+        values = {**{name: max(1, value) for name, value in symbols.items()}, **self.static}
+        dynamic = frozenset(entry.name for entry in self.graph.symbols if entry.name not in self.static)
+        sizes = Sizes(self.graph, values, dynamic)
+        total = REPLAY
+        for choice in self.choices:
+            plan = choice.plan
+            cost = estimate(measure(choice.kernel, sizes), plan.num_warps, plan.num_stages, sizes, self.target)
+            if cost is None:
+                return inf
+            at = replace(choice, cost=cost)
+            total += (by_library(at, choice.call, self.target) if choice.call is not None else at).cost.seconds
+        return total

@@ -1,0 +1,65 @@
+"""Several schedules behind one call: made for the hints, chosen by the sizes of the call, equal in what they compute."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.export import Dim
+
+import cleave
+from cleave.schedule import TARGETS, space
+from cleave.variants import fastest
+from tests.schedule.programs import attention
+
+HINTS = ({"m": 1, "n": 4096}, {"m": 4096, "n": 64}, {"m": 1, "n": 4096})
+
+
+def scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT * 0.125, -1) @ v
+
+
+def compiled(hints: tuple[dict[str, int], ...]) -> cleave.Compiled:
+    m, n = Dim("m", min=1), Dim("n", min=1)
+    example = [torch.randn(2, size, 64).half() for size in (37, 53, 53)]
+    return cleave.compile(scaled, *example, dynamic_shapes=({1: m}, {1: n}, {1: n}), hints=hints, target="h200", tune=False)
+
+
+def test_sizes_choose_the_variant_and_every_variant_is_right() -> None:
+    ready = compiled(HINTS)
+    assert [dict(variant.point) for variant in ready.variants] == [HINTS[0], HINTS[1]], "equal schedules are one variant"
+    assert fastest(ready.variants, HINTS[0]) == 0
+    assert fastest(ready.variants, HINTS[1]) == 1
+    assert len(ready.kernels) == sum(len(variant.program.kernels) for variant in ready.variants)
+    torch.manual_seed(1)
+    taken: set[int] = set()
+    for m, n in ((1, 1), (1, 700), (5, 33), (130, 3), (200, 70)):
+        arguments = [torch.randn(2, size, 64).half() for size in (m, n, n)]
+        wanted = scaled(*(argument.double() for argument in arguments))
+        ours, eager = ((value.double() - wanted).abs().max() for value in (ready(*arguments), scaled(*arguments)))
+        assert ours <= 2 * eager + 2**-10 * wanted.abs().max()
+        taken.add(fastest(ready.variants, {"m": m, "n": n}))
+    assert taken == {0, 1}
+
+
+@pytest.mark.parametrize("level", ["sched", "tt", "triton", "ttir"])
+def test_texts_of_variants_follow_one_another(level: str) -> None:
+    ready = compiled(HINTS[:2])
+    text = ready.text(level)
+    mark = "#" if level == "triton" else "//"
+    assert [line for line in text.splitlines() if line.startswith(f"{mark} for ")] == [
+        f"{mark} for m = 1, n = 4096",
+        f"{mark} for m = 4096, n = 64",
+    ]
+    assert "for m = 4096, n = 64:" in str(ready.report())
+
+
+def test_a_prediction_at_the_scheduled_sizes_is_the_estimate() -> None:
+    graph = attention(b="2", g="4", m="512", n="1024", d="64", e="64")
+    target = TARGETS["h200"]
+    found = space([graph], {}, frozenset(), target)
+    for trial in found.trials(6):
+        division = found.divisions[trial.division][1]
+        estimated = sum(ways[pick].cost.seconds for ways, pick in zip(division.ranked, trial.picks, strict=True))
+        predicted = found.prediction(trial, target).seconds({})
+        assert predicted - estimated == pytest.approx(division.seconds - sum(choice.cost.seconds for choice in division.choices))

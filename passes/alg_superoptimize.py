@@ -38,6 +38,7 @@ from cleave.search import SearchOptions, superoptimize
 from cleave.search.enumerate import enumerate_values
 from cleave.search.explore import Exploration, explore
 from cleave.search.picture import as_dot, as_json
+from cleave.search.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class AlgSuperoptimizePass(ModulePass):
     split_at_once: int = 2
     """With split, most axes that a program has in chunks: 1, or 2 for pairs of such axes too."""
 
+    workers: int = 1
+    """Processes that share the search of a large program, 1 or 2. The result is the same."""
+
     hoist: bool = False
     """Count work on weights alone as done once, at load time."""
 
@@ -89,11 +93,12 @@ class AlgSuperoptimizePass(ModulePass):
         options = self._options(op)
         if self.emit_egraph:
             _write_egraph(op, options, Path(self.emit_egraph))
-        for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
-            if not isinstance(graph.body.block.last_op, AlternativesOp):
-                if self.mode == "enumerate":
-                    _enumerate(graph, options, self.enumerate_ops)
-                _superoptimize(graph, options, self.gate)
+        with Workers(self.workers) as workers:
+            for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
+                if not isinstance(graph.body.block.last_op, AlternativesOp):
+                    if self.mode == "enumerate":
+                        _enumerate(graph, options, self.enumerate_ops)
+                    _superoptimize(graph, options, self.gate, workers)
 
     def _options(self, op: ModuleOp) -> SearchOptions:
         for name, least in (
@@ -109,6 +114,8 @@ class AlgSuperoptimizePass(ModulePass):
                 raise CleaveError(op, f"{self.name}: option {name} is {value:g}", f"give at least {least}")
         if self.split_at_once not in (1, 2):
             raise CleaveError(op, f"{self.name}: option split_at_once is {self.split_at_once}", "give 1 or 2")
+        if self.workers not in (1, 2):
+            raise CleaveError(op, f"{self.name}: option workers is {self.workers}", "give 1 or 2")
         if self.mode not in ("rules", "enumerate"):
             raise CleaveError(op, f"{self.name}: option mode is '{self.mode}'", "give rules or enumerate")
         return SearchOptions(
@@ -145,9 +152,9 @@ def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
         raise CleaveError(op, f"{path}: {error.strerror}", "name a file that can be written as emit-egraph") from error
 
 
-def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool) -> None:
+def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool, workers: Workers) -> None:
     written = graph_of(op)
-    result = superoptimize(written, options)
+    result = superoptimize(written, options, workers)
     others = result.alternatives[1:]
     remarks = list(result.caps)
     if gated and others:

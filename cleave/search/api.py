@@ -18,23 +18,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 
 from ..graph import Graph
-from .attributes import whole
-from .closure import join, renamings
+from .candidates import Task, extracted, from_weights, operations_found
 from .cost import cost, hinted_sizes, longest_sizes
-from .edges import Edge, Found, build_edges, prune
-from .egraph import EGraph, Leaf, Node, operands
+from .edges import Edge
 from .emit import emit
 from .explore import Exploration, explore
-from .extraction import Chosen, Limits, extract
+from .extraction import Chosen, Limits
 from .options import SearchOptions
 from .regimes import cover, regimes
 from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, lone_chunk, split_axes, splittable
 from .verify import Verifier
 from .work import work
+from .workers import ALONE, LEAST, Workers
 
 MOST_AXES = 56
 """Values are arrays with a dimension for every axis, of which numpy allows 64."""
@@ -64,18 +64,19 @@ class SearchResult:
     stats: dict[str, float] = field(default_factory=dict[str, float])
 
 
-def superoptimize(graph: Graph, options: SearchOptions | None = None) -> SearchResult:
-    """Equivalent programs for a graph. Never raises for a graph the language can express."""
-    return _Search(graph, options or SearchOptions()).run()
+def superoptimize(graph: Graph, options: SearchOptions | None = None, workers: Workers = ALONE) -> SearchResult:
+    """Equivalent programs for a graph, the same for any number of workers. Never raises for a graph the language can express."""
+    return _Search(graph, options or SearchOptions(), workers).run()
 
 
 class _Search:
-    def __init__(self, graph: Graph, options: SearchOptions) -> None:
+    def __init__(self, graph: Graph, options: SearchOptions, workers: Workers) -> None:
         self.graph = graph
         self.options = options
+        self.workers = workers
+        self.size = len(graph.ops)
         self.regimes = regimes(graph)
         self.longest = longest_sizes(graph)
-        self.verifier = Verifier(graph, options.seed)
         self.caps: list[str] = []
         self.stats: dict[str, float] = {}
         self.written = [work(graph, sizes, options.hoist) for sizes in self.regimes]
@@ -97,6 +98,7 @@ class _Search:
         if self.options.split:
             best += self.split([*best, original])
             self.lap("split s")
+        self.caps += self.workers.failures
         return SearchResult((original, *best), tuple(dict.fromkeys(self.caps)), self.stats)
 
     def split(self, programs: Sequence[Alternative]) -> list[Alternative]:
@@ -105,13 +107,13 @@ class _Search:
         it, and for two such axes at once the one with the fewest over both. One may be equal only by pieces of the axis, which
         one in chunks has none of: it is as good to compare with the program that was split, which has been verified.
         """
-        out: list[Alternative] = []
         searchable = len(self.graph.axes) <= MOST_AXES and lone_chunk(self.graph) is None
         able = {entry.name: frozenset(splittable(entry.graph)) for entry in programs} if searchable else {}
         long = [axis for axis in splittable(self.graph) if self.longest[axis] >= self.options.split_at_least] if searchable else []
         pairs = list(combinations(long, 2)) if self.options.split_at_once > 1 else []
         if len(pairs) > self.options.split_pairs:
             self.caps.append(f"of {len(pairs)} pairs of axes that may be split at once the first {self.options.split_pairs} were")
+        chosen: list[tuple[str, Graph, Graph]] = []
         for axes in (*((axis,) for axis in long), *pairs[: self.options.split_pairs]):
             depths = {
                 entry.name: sum(dependent_reductions(entry.graph, axis) for axis in axes)
@@ -121,13 +123,14 @@ class _Search:
             least = min(depths.values(), default=0)
             each = self.options.split_each if len(axes) == 1 else 1
             for entry in [entry for entry in programs if depths.get(entry.name) == least][:each]:
-                graph = split_axes(entry.graph, axes)
-                name = f"{entry.name} split {' '.join(axes)}"
-                problem = self.verifier.problem(graph) and Verifier(entry.graph, self.options.seed).problem(graph)
-                if problem is None:
-                    out.append(self.alternative(graph, name))
-                else:
-                    self.caps.append(f"{name} was refused by the verifier: {problem}")
+                chosen.append((f"{entry.name} split {' '.join(axes)}", entry.graph, split_axes(entry.graph, axes)))
+        tasks = [((self.graph, whole), split, self.options.seed) for _, whole, split in chosen]
+        out: list[Alternative] = []
+        for (name, _, split), problem in zip(chosen, self.workers.map(differs, tasks, self.size), strict=True):
+            if problem is None:
+                out.append(self.alternative(split, name))
+            else:
+                self.caps.append(f"{name} was refused by the verifier: {problem}")
         return out
 
     def alternative(self, graph: Graph, name: str) -> Alternative:
@@ -170,16 +173,18 @@ class _Search:
         The best of every piece together, at the hinted sizes and in every other regime, and the first with one piece in another
         form; every piece is verified by itself.
         """
-        known: dict[Graph, SearchResult] = {}
-        ranked: list[list[Alternative]] = []
-        for piece in pieces:
-            graph = unnamed(piece)
-            if graph not in known:
-                known[graph] = superoptimize(graph, replace(self.options, split=False, piece=len(self.graph.ops)))
-                self.caps += known[graph].caps
-                for name, amount in known[graph].stats.items():
-                    self.stats[name] = self.stats.get(name, 0.0) + amount
-            ranked.append(sorted(known[graph].alternatives, key=lambda entry: entry.score))
+        graphs = list(dict.fromkeys(unnamed(piece) for piece in pieces))
+        options = replace(self.options, split=False, piece=len(self.graph.ops))
+        if sum(len(graph.ops) >= LEAST for graph in graphs) > 1:
+            results = self.workers.map(_searched, [(graph, options) for graph in graphs], self.size)
+        else:
+            results = [superoptimize(graph, options, self.workers) for graph in graphs]
+        known = dict(zip(graphs, results, strict=True))
+        for result in results:
+            self.caps += result.caps
+            for name, amount in result.stats.items():
+                self.stats[name] = self.stats.get(name, 0.0) + amount
+        ranked = [sorted(known[unnamed(piece)].alternatives, key=lambda entry: entry.score) for piece in pieces]
         self.clock = time.monotonic()
         others = [(entry.score - ranked[at][0].score, at, i) for at in range(len(ranked)) for i, entry in enumerate(ranked[at]) if i]
         chosen = [[entries[0].graph for entries in ranked]]
@@ -208,18 +213,16 @@ class _Search:
         return self.checked(explored, programs)
 
     def programs(self, explored: Exploration) -> list[Chosen]:
-        egraph = explored.egraph
-        storable = [c for c in range(len(egraph.classes)) if explored.storable(egraph.mask(c))]
-        found = Found(join(egraph, storable, range(len(egraph.classes))), renamings(egraph, storable, explored.renames))
-        hoisted = self.hoisted(egraph) if self.options.hoist else frozenset[int]()
+        found = operations_found(explored)
+        hoisted = from_weights(explored.egraph, self.graph) if self.options.hoist else frozenset[int]()
+        tasks = [Task(explored, found, hoisted, sizes, self.limits(regime)) for regime, sizes in enumerate(self.regimes)]
+        results = self.workers.map(extracted, tasks, self.size)
+        self.stats["edges"] = results[0].edges
         out: dict[tuple[tuple[int, Edge], ...], Chosen] = {}
-        for regime, sizes in enumerate(self.regimes):
-            edges = prune(build_edges(explored, found, hoisted, sizes), explored.roots)
-            programs, caps = extract(edges, explored.roots, self.limits(regime))
-            self.caps += caps
-            if regime == 0:
-                self.stats["edges"] = sum(len(made) for made in edges.of.values())
-            else:
+        for regime, result in enumerate(results):
+            self.caps += result.caps
+            programs = result.programs
+            if regime > 0:
                 programs = sorted(programs, key=lambda program: self.weighted(program.work, program.phases))[:1]
             for program in programs:
                 out.setdefault(program.outline, program)
@@ -232,25 +235,8 @@ class _Search:
         keep, wanted = (self.options.keep, self.options.alternatives) if regime == 0 else (1, 1)
         return Limits(keep, wanted, ceiling, steps, self.options.seconds)
 
-    def hoisted(self, egraph: EGraph) -> frozenset[int]:
-        """The classes made of weights alone."""
-        weights: set[int] = set()
-        grown = True
-        while grown:
-            grown = False
-            for c, entry in enumerate(egraph.classes):
-                if c not in weights and any(self.from_weights(node, weights) for node in entry.nodes):
-                    weights.add(c)
-                    grown = True
-        return frozenset(weights)
-
-    def from_weights(self, node: Node, weights: set[int]) -> bool:
-        if isinstance(node, Leaf):
-            return node.kind != "input" or self.graph.inputs[whole(node.attr[0])].weight
-        return all(arg in weights for arg in operands(node))
-
     def checked(self, explored: Exploration, programs: list[Chosen]) -> list[Graph]:
-        out: list[Graph] = []
+        written: list[Graph] = []
         refused = 0
         most = len(self.graph.ops) + self.options.extra_ops
         for program in programs:
@@ -259,15 +245,35 @@ class _Search:
             except ValueError:
                 refused += 1
                 continue
-            if sum(op.kind != "cast" for op in graph.ops) > most:
-                continue
-            if self.verifier.problem(graph) is None:
-                out.append(graph)
-            else:
-                refused += 1
+            if sum(op.kind != "cast" for op in graph.ops) <= most:
+                written.append(graph)
+        problems = self.workers.map(differs, [((self.graph,), graph, self.options.seed) for graph in written], self.size)
+        out = [graph for graph, problem in zip(written, problems, strict=True) if problem is None]
+        refused += len(written) - len(out)
         if refused:
             self.caps.append(f"{refused} programs could not be written or were refused by the verifier")
         return out
+
+
+def _searched(task: tuple[Graph, SearchOptions]) -> SearchResult:
+    """The search of one piece, in a process of its own perhaps."""
+    return superoptimize(*task)
+
+
+@lru_cache(maxsize=4)
+def _verifier(graph: Graph, seed: int) -> Verifier:
+    """The verifier of a program; its own values are kept as long as it is asked about that program."""
+    return Verifier(graph, seed)
+
+
+def differs(task: tuple[Sequence[Graph], Graph, int]) -> str | None:
+    """None if a program is equal to one of the given ones, else how it differs from the last; (given, program, seed)."""
+    problem: str | None = None
+    for given in task[0]:
+        problem = _verifier(given, task[2]).problem(task[1])
+        if problem is None:
+            return None
+    return problem
 
 
 def outline(graph: Graph) -> tuple[tuple[object, ...], ...]:

@@ -14,13 +14,16 @@ then the rest; each with its FLOPs, bytes and number of dependent reductions. Co
 guards against NaN fold away.
 
 Left alone: graphs that have alternatives already. What cut a search short and what was dropped is said in remarks on standard
-error. The search is deterministic unless the option `seconds` cuts it.
+error. The search is deterministic unless the option `seconds` cuts it. One that takes longer than a second says how far it has
+come, where standard error is a terminal.
 
 Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fields (`cleave.search`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +37,12 @@ from cleave.bridge.alg import Alternative, alternatives_op, graph_of
 from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
 from cleave.remarks import remark
+from cleave.runtime.progress import Progress
 from cleave.search import SearchOptions, superoptimize
 from cleave.search.enumerate import enumerate_values
 from cleave.search.explore import Exploration, explore
 from cleave.search.picture import as_dot, as_json
+from cleave.search.watch import Watch
 from cleave.search.workers import Workers
 
 
@@ -125,9 +130,20 @@ class AlgSuperoptimizePass(ModulePass):
         )  # fmt: skip
 
 
+@contextmanager
+def watched(op: GraphOp) -> Generator[Watch]:
+    """Shows on a terminal what a search of a graph is at, and clears the line in the end."""
+    progress = Progress(f"search of @{op.sym_name.data}")
+    try:
+        yield progress.show
+    finally:
+        progress.done()
+
+
 def _enumerate(op: GraphOp, options: SearchOptions, most: int) -> None:
     """Reports in remarks what enumeration finds beyond the rules."""
-    found = enumerate_values(graph_of(op), most, options)
+    with watched(op) as watch:
+        found = enumerate_values(graph_of(op), most, options, watch)
     place = place_of(op) or op.sym_name.data
     for detour in found.detours:
         remark(f"{place}: remark: alg.graph: not found by rules: {' and '.join(detour.missing)}; {detour.reason}")
@@ -142,7 +158,8 @@ def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
     found: dict[str, Exploration] = {}
     for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
         if not isinstance(graph.body.block.last_op, AlternativesOp):
-            explored = explore(graph_of(graph), options)
+            with watched(graph) as watch:
+                explored = explore(graph_of(graph), options, watch)
             if explored is None:
                 raise CleaveError(graph, "every draw divides by zero", "there is no e-graph to write")
             found[graph.sym_name.data] = explored
@@ -154,11 +171,13 @@ def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
 
 def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool, workers: Workers) -> None:
     written = graph_of(op)
-    result = superoptimize(written, options, workers)
-    others = result.alternatives[1:]
+    with watched(op) as watch:
+        result = superoptimize(written, options, workers, watch)
+        others = result.alternatives[1:]
+        watch(f"accuracy of {len(others)} programs")
+        passed = gate(written, [entry.graph for entry in others]) if gated and others else None
     remarks = list(result.caps)
-    if gated and others:
-        passed = gate(written, [entry.graph for entry in others])
+    if passed is not None:
         remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
         remarks += [f"alternative '{others[index].name}' is too large to be run in floats" for index in passed.unchecked]
         others = tuple(others[index] for index in passed.kept)

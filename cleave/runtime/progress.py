@@ -26,15 +26,16 @@ class Progress:
     _last: float = 0.0
     _shown: bool = False
 
-    def show(self, text: str, left: float) -> None:
-        """Says what is done, and that it takes `left` seconds more at most."""
+    def show(self, text: str, left: float | None = None) -> None:
+        """Says what is done, and that it takes `left` seconds more at most, or where that is not known how long it has taken."""
         now = time.monotonic()
         if not self.stream.isatty() or now - self._started < self.patience or now - self._last < INTERVAL:
             return
         self._last = now
         self._shown = True
         width = shutil.get_terminal_size().columns - 1
-        line = f"{self.title}: {text}, at most {max(0, round(left))} s left"
+        seconds = f"{now - self._started:.0f} s" if left is None else f"at most {max(0, round(left))} s left"
+        line = f"{self.title}: {text}, {seconds}"
         self.stream.write(f"\r\033[K{line[:width]}")
         self.stream.flush()
 

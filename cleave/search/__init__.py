@@ -3,7 +3,7 @@ The algebra search: equivalent programs for a graph, found without pattern knowl
 
 Reading order: fields, pieces (of axes), values (what a program computes), meaning (of each operation), egraph (classes of equal
 values), convert, rules, movement, closure, freedom, explore, work, edges, extraction, candidates, emit, verify, reals, regimes,
-split, segments, workers, api.
+split, segments, workers, watch, api.
 Nothing here knows any IR.
 """
 

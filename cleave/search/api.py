@@ -16,10 +16,11 @@ out the operations among classes (edges); take the cheapest programs (extraction
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, count
+from typing import TypeVar
 
 from ..graph import Graph
 from .candidates import Task, extracted, from_weights, operations_found
@@ -33,8 +34,12 @@ from .regimes import cover, regimes
 from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, lone_chunk, split_axes, splittable
 from .verify import Verifier
+from .watch import Watch, unwatched
 from .work import work
 from .workers import ALONE, LEAST, Workers
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
 
 MOST_AXES = 56
 """Values are arrays with a dimension for every axis, of which numpy allows 64."""
@@ -64,16 +69,21 @@ class SearchResult:
     stats: dict[str, float] = field(default_factory=dict[str, float])
 
 
-def superoptimize(graph: Graph, options: SearchOptions | None = None, workers: Workers = ALONE) -> SearchResult:
-    """Equivalent programs for a graph, the same for any number of workers. Never raises for a graph the language can express."""
-    return _Search(graph, options or SearchOptions(), workers).run()
+def superoptimize(graph: Graph, options: SearchOptions | None = None, workers: Workers = ALONE, watch: Watch = unwatched) -> SearchResult:
+    """
+    Equivalent programs for a graph, the same for any number of workers. `watch` is told how far the search has come.
+
+    Never raises for a graph the language can express.
+    """
+    return _Search(graph, options or SearchOptions(), workers, watch).run()
 
 
 class _Search:
-    def __init__(self, graph: Graph, options: SearchOptions, workers: Workers) -> None:
+    def __init__(self, graph: Graph, options: SearchOptions, workers: Workers, watch: Watch) -> None:
         self.graph = graph
         self.options = options
         self.workers = workers
+        self.watch = watch
         self.size = len(graph.ops)
         self.regimes = regimes(graph)
         self.longest = longest_sizes(graph)
@@ -126,12 +136,24 @@ class _Search:
                 chosen.append((f"{entry.name} split {' '.join(axes)}", entry.graph, split_axes(entry.graph, axes)))
         tasks = [((self.graph, whole), split, self.options.seed) for _, whole, split in chosen]
         out: list[Alternative] = []
-        for (name, _, split), problem in zip(chosen, self.workers.map(differs, tasks, self.size), strict=True):
+        problems = self.workers.map(differs, tasks, self.size, self.watched("programs in chunks", differs))
+        for (name, _, split), problem in zip(chosen, problems, strict=True):
             if problem is None:
                 out.append(self.alternative(split, name))
             else:
                 self.caps.append(f"{name} was refused by the verifier: {problem}")
         return out
+
+    def watched(self, what: str, function: Callable[[Given], Answer]) -> Callable[[Given], Answer]:
+        """The function, telling how often it was called."""
+        calls = count(1)
+
+        def told(item: Given) -> Answer:
+            classes = f" from {self.stats['classes']:g} classes" if "classes" in self.stats else ""
+            self.watch(f"verification of {what}{classes}, number {next(calls)}")
+            return function(item)
+
+        return told
 
     def alternative(self, graph: Graph, name: str) -> Alternative:
         price = cost(graph)
@@ -176,9 +198,10 @@ class _Search:
         graphs = list(dict.fromkeys(unnamed(piece) for piece in pieces))
         options = replace(self.options, split=False, piece=len(self.graph.ops))
         if sum(len(graph.ops) >= LEAST for graph in graphs) > 1:
-            results = self.workers.map(_searched, [(graph, options) for graph in graphs], self.size)
+            tasks = [(graph, options) for graph in graphs]
+            results = self.workers.map(_searched, tasks, self.size, lambda task: superoptimize(*task, watch=self.watch))
         else:
-            results = [superoptimize(graph, options, self.workers) for graph in graphs]
+            results = [superoptimize(graph, options, self.workers, self.watch) for graph in graphs]
         known = dict(zip(graphs, results, strict=True))
         for result in results:
             self.caps += result.caps
@@ -201,7 +224,7 @@ class _Search:
         if len(self.graph.axes) > MOST_AXES:
             self.caps.append(f"{len(self.graph.axes)} axes are more than the {MOST_AXES} a search can tell apart; nothing was searched")
             return []
-        explored = explore(self.graph, self.options)
+        explored = explore(self.graph, self.options, self.watch)
         if explored is None:
             self.caps.append("no sample point without a division by zero was found; nothing was searched")
             return []
@@ -216,7 +239,7 @@ class _Search:
         found = operations_found(explored)
         hoisted = from_weights(explored.egraph, self.graph) if self.options.hoist else frozenset[int]()
         tasks = [Task(explored, found, hoisted, sizes, self.limits(regime)) for regime, sizes in enumerate(self.regimes)]
-        results = self.workers.map(extracted, tasks, self.size)
+        results = self.workers.map(extracted, tasks, self.size, lambda task: extracted(task, self.watch))
         self.stats["edges"] = results[0].edges
         out: dict[tuple[tuple[int, Edge], ...], Chosen] = {}
         for regime, result in enumerate(results):
@@ -247,7 +270,8 @@ class _Search:
                 continue
             if sum(op.kind != "cast" for op in graph.ops) <= most:
                 written.append(graph)
-        problems = self.workers.map(differs, [((self.graph,), graph, self.options.seed) for graph in written], self.size)
+        tasks = [((self.graph,), graph, self.options.seed) for graph in written]
+        problems = self.workers.map(differs, tasks, self.size, self.watched("programs", differs))
         out = [graph for graph, problem in zip(written, problems, strict=True) if problem is None]
         refused += len(written) - len(out)
         if refused:

@@ -16,6 +16,7 @@ from .edges import Found, build_edges, prune
 from .egraph import EGraph, Leaf, Node, operands
 from .explore import Exploration
 from .extraction import Chosen, Limits, extract
+from .watch import Watch, unwatched
 
 
 class Task(NamedTuple):
@@ -36,11 +37,12 @@ class Extracted(NamedTuple):
     edges: int
 
 
-def extracted(task: Task) -> Extracted:
+def extracted(task: Task, watch: Watch = unwatched) -> Extracted:
     """The programs that make the roots."""
     explored = task.explored
     edges = prune(build_edges(explored, task.found, task.hoisted, task.sizes), explored.roots)
-    programs, caps = extract(edges, explored.roots, task.limits)
+    classes = len(explored.egraph.classes)
+    programs, caps = extract(edges, explored.roots, task.limits, lambda text: watch(f"extraction from {classes} classes, {text}"))
     return Extracted(programs, caps, sum(len(made) for made in edges.of.values()))
 
 

@@ -22,6 +22,7 @@ from .egraph import EGraph, Product
 from .fields import Ints
 from .rules import Rules
 from .values import Value
+from .watch import Watch, unwatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Renaming(NamedTuple):
     target: int
 
 
-def close(egraph: EGraph, rules: Rules, budget: Budget) -> list[str]:
+def close(egraph: EGraph, rules: Rules, budget: Budget, watch: Watch = unwatched) -> list[str]:
     """Applies the rules until nothing is pending; returns the caps that were hit."""
     started, applications = time.monotonic(), 0
     while egraph.pending:
@@ -60,6 +61,8 @@ def close(egraph: EGraph, rules: Rules, budget: Budget) -> list[str]:
             return [f"closure stopped after {applications} rule applications with {len(egraph.pending)} pending"]
         if time.monotonic() - started > budget.seconds:
             return [f"closure stopped after {budget.seconds:g} s with {len(egraph.pending)} pending"]
+        if applications % 32 == 0:
+            watch(f"closure, {len(egraph.classes)} classes")
         c = next(iter(egraph.pending))
         del egraph.pending[c]
         rules.apply(c)

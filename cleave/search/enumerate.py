@@ -35,6 +35,7 @@ from .explore import Exploration, explore
 from .meaning import FLOATS, evaluate, operation, truncates
 from .options import SearchOptions
 from .verify import Verifier
+from .watch import Watch, unwatched
 from .work import work
 
 UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "erf")
@@ -93,17 +94,18 @@ class Enumeration:
     caps: tuple[str, ...]
 
 
-def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOptions | None = None) -> Enumeration:
-    """The detours of at most so many operations that the rules miss."""
+def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOptions | None = None, watch: Watch = unwatched) -> Enumeration:
+    """The detours of at most so many operations that the rules miss. `watch` is told how many operations were tried."""
     options = options or SearchOptions()
-    explored = explore(graph, options)
+    explored = explore(graph, options, watch)
     if explored is None:
         return Enumeration(0, 0, 0, (), ("every draw divides by zero",))
-    return _Enumeration(graph, explored, most_operations, options.seed).run()
+    return _Enumeration(graph, explored, most_operations, options.seed, watch).run()
 
 
 class _Enumeration:
-    def __init__(self, graph: Graph, explored: Exploration, most_operations: int, seed: int) -> None:
+    def __init__(self, graph: Graph, explored: Exploration, most_operations: int, seed: int, watch: Watch) -> None:
+        self.watch = watch
         self.written = graph
         self.explored = explored
         self.graph = explored.graph
@@ -393,6 +395,8 @@ class _Enumeration:
             key = self._made[recipe]
         else:
             self.tried += 1
+            if self.tried % 256 == 0:
+                self.watch(f"enumeration, {self.tried} operations tried, {len(self.e.classes)} classes")
             key = self._made[recipe] = self.evaluated(recipe, dimension)
         if key is not None:
             yield recipe, key

@@ -22,6 +22,7 @@ from .regimes import regimes
 from .rules import Rules
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
+from .watch import Watch, unwatched
 
 ATTEMPTS = 8
 """Draws tried until every maximum and selection takes either of its operands somewhere."""
@@ -74,7 +75,7 @@ class Room:
         return known
 
 
-def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
+def explore(graph: Graph, options: SearchOptions, watch: Watch = unwatched) -> Exploration | None:
     """The closed e-graph; None where every draw divides by zero."""
     drawn = _drawn(graph, options)
     if drawn is None:
@@ -83,7 +84,7 @@ def explore(graph: Graph, options: SearchOptions) -> Exploration | None:
     room = Room(graph, egraph, regimes(graph)[: None if len(graph.ops) <= options.wide else 1])
     rules = Rules(egraph, room.fits)
     most = options.classes + options.classes_each * len(graph.ops)
-    caps = close(egraph, rules, Budget(most, options.applications, options.seconds))
+    caps = close(egraph, rules, Budget(most, options.applications, options.seconds), watch)
     if egraph.dropped:
         caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
     for name, count in sorted(rules.hits.items()):

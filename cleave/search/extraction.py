@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import product as tuples
 
 from .edges import Edge, Edges
+from .watch import Watch, unwatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,10 @@ class _Way:
     bone: int
 
 
-def extract(edges: Edges, roots: Sequence[int], limits: Limits) -> tuple[list[Chosen], list[str]]:
+def extract(edges: Edges, roots: Sequence[int], limits: Limits, watch: Watch = unwatched) -> tuple[list[Chosen], list[str]]:
     """The programs that make all roots, cheapest first, and the caps that were hit."""
     search = _Extraction(edges, list(dict.fromkeys(roots)), limits)
-    caps = search.run()
+    caps = search.run(watch)
     return [search.chosen(program) for program in search.settled.get(search.goal, [])], caps
 
 
@@ -126,7 +127,7 @@ class _Extraction:
         for arg in args:
             self.users.setdefault(arg, []).append(way)
 
-    def run(self) -> list[str]:
+    def run(self, watch: Watch) -> list[str]:
         """Settles programs until none is left or a cap is hit; returns the caps."""
         started, settled = time.monotonic(), 0
         for way in self.ways:
@@ -136,8 +137,10 @@ class _Extraction:
             settled += 1
             if self.tried > self.limits.steps:
                 return [f"extraction stopped after {self.limits.steps} partial programs"]
-            if settled % 256 == 0 and time.monotonic() - started > self.limits.seconds:
-                return [f"extraction stopped after {self.limits.seconds:g} s"]
+            if settled % 256 == 0:
+                watch(f"{self.tried} partial programs")
+                if time.monotonic() - started > self.limits.seconds:
+                    return [f"extraction stopped after {self.limits.seconds:g} s"]
             program = heapq.heappop(self.heap)[-1]
             if self._open(program.root, program.phases, program.skeleton):
                 self.settled.setdefault(program.root, []).append(program)

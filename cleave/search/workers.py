@@ -55,25 +55,32 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def map(self, function: Callable[[Given], Answer], items: Sequence[Given], size: int) -> list[Answer]:
+    def map(
+        self,
+        function: Callable[[Given], Answer],
+        items: Sequence[Given],
+        size: int,
+        here: Callable[[Given], Answer] | None = None,
+    ) -> list[Answer]:
         """
         The function of every item. Function and items are sent to other processes if there are some and the program, of `size`
-        operations, is worth it.
+        operations, is worth it. What is done in this process is done by `here`, where given, which has the same answers.
         """
+        here = here or function
         if self.count < 2 or size < LEAST or len(items) < 2:
-            return [function(item) for item in items]
+            return [here(item) for item in items]
         out: list[Answer] = []
         try:
             pool = self._pool or self._started()
             # This process works too, from the front; what the others have not begun by the time it gets there is taken back.
             futures = [pool.submit(function, item) for item in reversed(items)][::-1]
             for item, future in zip(items, futures, strict=True):
-                out.append(function(item) if future.cancel() else future.result(PATIENCE))
+                out.append(here(item) if future.cancel() else future.result(PATIENCE))
         except (BrokenProcessPool, Late, OSError) as failure:
             self.failures.append(f"a worker process {'took too long' if isinstance(failure, Late) else 'ended'}; its work was done without")
             self.close()
             self.count = 1
-            out += [function(item) for item in items[len(out) :]]
+            out += [here(item) for item in items[len(out) :]]
         return out
 
     def _started(self) -> Executor:

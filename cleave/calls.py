@@ -44,6 +44,11 @@ class Entry:
             self._sources.append((position, None if position >= 0 else tensor, offset, place.buffer.aligned))
         self._single = len(bindings.outputs) == 1 and bindings.outputs[0].kind == "graph" and bindings.out_spec.is_leaf()
 
+    @property
+    def whole(self) -> bool:
+        """Whether every input begins where the argument does that it is made of."""
+        return not any(offset for _, _, offset, _ in self._sources)
+
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """The result for arguments that are the flat ones, `NotImplemented` where they are not as they were."""
         if len(args) != self._count:
@@ -64,23 +69,30 @@ class Entry:
             if type(args[place]) is not kind or args[place] != known:
                 return NotImplemented
         addresses: list[int] = []
+        inputs: list[torch.Tensor] = []
         for position, state, offset, aligned in self._sources:
-            address = (args[position] if state is None else state).data_ptr() + offset
+            tensor = args[position] if state is None else state
+            address = tensor.data_ptr() + offset
             if aligned and address % ALIGNMENT:
                 return NotImplemented
             addresses.append(address)
+            inputs.append(tensor)
         if self._current_device() == self._device:
-            made = self.bound.run_at(addresses)
+            made = self.bound.run_at(addresses, inputs)
         else:
             with torch.cuda.device(self._device):
-                made = self.bound.run_at(addresses)
+                made = self.bound.run_at(addresses, inputs)
         return made[0] if self._single else self.bindings.results(args, made)
 
 
 def entry_of(bindings: Bindings, bound: object, args: Sequence[Any], flat: Sequence[Any], views: Sequence[torch.Tensor]) -> Entry | None:
-    """The short way for calls like this one, None where there is none: nested arguments, library calls, inputs that are copied."""
+    """
+    The short way for calls like this one, None where there is none: nested arguments, inputs that are copied, library calls that are no
+    products of matrices or read parts of an argument.
+    """
     if not isinstance(bound, CudaBound) or not bound.direct or not all(bound.fits):
         return None
     if len(args) != len(flat) or any(given is not value for given, value in zip(args, flat, strict=True)):
         return None
-    return Entry(bindings, bound, flat, views)
+    entry = Entry(bindings, bound, flat, views)
+    return entry if bound.kernels_only or entry.whole else None

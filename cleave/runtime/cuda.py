@@ -14,6 +14,7 @@ import torch
 from cleave.runtime.binary import Binary
 from cleave.runtime.driver import Launcher, function
 from cleave.runtime.launch import Bound, Launch, Place, Step
+from cleave.runtime.library import Einsum, Product
 from cleave.runtime.plan import Plan
 from cleave.runtime.versions import raw_stream
 from cleave.runtime.workspaces import Workspaces
@@ -58,7 +59,8 @@ class CudaBound(Bound):
     """
     A plan with compiled kernels for tensors of given shapes, strides and device; see `Bound`.
 
-    `direct` says that there are only kernels, so that `run_at` may be used.
+    `direct` says that there are only kernels and products of matrices, so that `run_at` may be used; `kernels_only` that it needs no
+    tensors of the inputs.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class CudaBound(Bound):
         self._kernels = CudaKernels(binaries, self.index)
         super().__init__(plan, self._kernels, inputs, symbols, shapes)
         self.device = torch.device("cuda", self.index)
-        self.direct = len(self.steps) == len(self._kernels.launchers)
+        self._sequence = _sequence(self.steps, self._kernels.launchers)
+        self.direct = self._sequence is not None
+        self.kernels_only = len(self.steps) == len(self._kernels.launchers)
         scratch = [_scratch(number, size) for number, size in enumerate(self._kernels.scratch) if size]
         self._scratch = [number for number, size in enumerate(self._kernels.scratch) if size]
         places = [*self.workspaces, *scratch]
@@ -92,24 +96,28 @@ class CudaBound(Bound):
             for step in self.steps:
                 step(tensors)
 
-    def run_at(self, addresses: list[int]) -> list[torch.Tensor]:
+    def run_at(self, addresses: list[int], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """
         Runs the plan on the inputs at these addresses, which must fit, on the current stream of the device, which must be current.
 
-        The list is extended. Only where `direct`.
+        The list is extended. `inputs` begin at the addresses, in any shape; none are needed where `kernels_only`. Only where `direct`.
         """
         results = [torch.empty(shape, dtype=dtype, device=self.device) for shape, dtype in self._specs]
         for result in results:
             addresses.append(result.data_ptr())
         stream = self._raw_stream(self.index)
-        kernels = self._kernels
+        workspaces: Sequence[torch.Tensor] = ()
         # The arguments of a launcher are shared, and kernels of two runs must not alternate on one workspace.
         with self._lock:
             if self._workspaces is not None:
                 workspaces = self._workspaces.of(stream)
                 self._point_scratch(workspaces)
                 addresses.extend(tensor.data_ptr() for tensor in workspaces)
-            for launcher, slots in kernels.launchers:
+            for step in self._sequence or ():
+                if isinstance(step, Product):
+                    step((*inputs, *results, *workspaces))
+                    continue
+                launcher, slots = step
                 values = launcher.values
                 for argument, slot in enumerate(slots):
                     values[argument] = addresses[slot]
@@ -121,6 +129,19 @@ class CudaBound(Bound):
             launcher, _ = self._kernels.launchers[number]
             address = -(-tensor.data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
             launcher.values[launcher.scratch_place] = address
+
+
+def _sequence(
+    steps: Sequence[Step], launchers: Sequence[tuple[Launcher, tuple[int, ...]]]
+) -> list[tuple[Launcher, tuple[int, ...]] | Product] | None:
+    """The steps with the launchers in place of those that launch; None where a library call is no product of matrices."""
+    left = iter(launchers)
+    out: list[tuple[Launcher, tuple[int, ...]] | Product] = []
+    for step in steps:
+        if isinstance(step, Einsum):
+            return None
+        out.append(step if isinstance(step, Product) else next(left))
+    return out
 
 
 def _scratch(number: int, size: int) -> Place:

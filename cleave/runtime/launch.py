@@ -8,7 +8,6 @@ interpreter and AMD GPUs need; `cleave.runtime.cuda` has the way for machine cod
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -16,8 +15,9 @@ from typing import Any, Protocol, TypeAlias
 import torch
 
 from cleave.errors import CleaveError
-from cleave.layouts import axis_strides, contiguous_strides, layout_axes, memory_shape
+from cleave.layouts import axis_strides, contiguous_strides, memory_shape
 from cleave.runtime.generated import load_module
+from cleave.runtime.library import library
 from cleave.runtime.plan import Allocate, Call, Plan, bind_sizes, programs, scalar_value
 from cleave.schedule.program import Buffer, LibraryCall
 
@@ -191,72 +191,12 @@ class Bound:
                     if total:
                         self.steps.append(kernels.step(self._launch(step, total)))
                 case LibraryCall():
-                    self.steps.append(self._library(step))
+                    self.steps.append(library(step, self._slots, self.places, self.sizes))
 
     def _launch(self, step: Call, total: int) -> Launch:
         slots = tuple(self._slots[name] for name in step.buffers)
         strides = [self.places[slot].strides for slot in slots]
         return Launch(step, total, slots, tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars))
-
-    def _library(self, step: LibraryCall) -> Step:
-        sides = self._matrices(step)
-        if sides is not None:
-            (left, left_shape, turned), (right, right_shape, straight), out_shape = sides
-            first, second, result = (self._slots[name] for name in (left, right, step.out))
-
-            def multiply(tensors: Sequence[torch.Tensor]) -> None:
-                a, b = tensors[first].view(left_shape), tensors[second].view(right_shape)
-                with torch.no_grad():
-                    torch.mm(a.t() if turned else a, b if straight else b.t(), out=tensors[result].view(out_shape))
-
-            return multiply
-        letters: dict[str, str] = {}
-        terms: list[str] = []
-        for name in (*step.args, step.out):
-            axes = self._axes(name)
-            for axis in axes:
-                letters.setdefault(axis, chr(ord("a") + len(letters)))
-            terms.append("".join(letters[axis] for axis in axes))
-        equation = f"{','.join(terms[:-1])}->{terms[-1]}"
-
-        def run(tensors: Sequence[torch.Tensor]) -> None:
-            out = self._by_axes(step.out, tensors)
-            operands = [self._by_axes(name, tensors).to(out.dtype) for name in step.args]
-            out.copy_(torch.einsum(equation, *operands))
-
-        return run
-
-    def _matrices(self, step: LibraryCall) -> tuple[tuple[str, list[int], bool], tuple[str, list[int], bool], list[int]] | None:
-        """
-        A product as one of contiguous matrices, where it is: for each side its buffer, the shape of the matrix in memory and whether
-        that has the summed axis first, then the shape of the result.
-        """
-        places = {name: self.places[self._slots[name]] for name in (*step.args, step.out)}
-        axes = {name: self._axes(name) for name in places}
-        if len({place.dtype for place in places.values()}) > 1 or len(step.args) != 2:
-            return None
-        for name, place in places.items():
-            shape = [self.sizes[axis] for axis in axes[name]]
-            if [place.strides[axis] for axis in axes[name]] != list(contiguous_strides(shape)):
-                return None
-        for left, right in (step.args, tuple(reversed(step.args))):
-            rows = [axis for axis in axes[left] if axis not in step.over]
-            columns = [axis for axis in axes[right] if axis not in step.over]
-            over = [axis for axis in axes[left] if axis in step.over]
-            if axes[step.out] != rows + columns or axes[left] not in (rows + over, over + rows):
-                continue
-            if axes[right] in (over + columns, columns + over):
-                m, n, k = (math.prod(self.sizes[axis] for axis in part) for part in (rows, columns, over))
-                turned, straight = axes[left] != rows + over, axes[right] == over + columns
-                sides = (left, [k, m] if turned else [m, k], turned), (right, [k, n] if straight else [n, k], straight)
-                return *sides, [m, n]
-        return None
-
-    def _axes(self, name: str) -> list[str]:
-        return list(layout_axes(self.places[self._slots[name]].layout))
-
-    def _by_axes(self, name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-        return tensors[self._slots[name]].view([self.sizes[axis] for axis in self._axes(name)])
 
     def fitted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The inputs, copied where they are not what the kernels were made for. Raises: CleaveError as `fitting`."""

@@ -86,9 +86,6 @@ class Space:
         out = [Trial(position, best, seconds)]
         for place, ways in enumerate(candidate.ranked):
             for pick, way in enumerate(ways[1:], 1):
-                if way.call is not None and len(best) == 1:
-                    # Without a kernel there is nothing to build.
-                    continue
                 picks = (*best[:place], pick, *best[place + 1 :])
                 out.append(Trial(position, picks, seconds - ways[0].cost.seconds + way.cost.seconds))
         return out

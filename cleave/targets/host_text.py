@@ -26,6 +26,7 @@ class HostText:
         self.layouts = {
             buffer.name: parse_layout(layout) for buffer, layout in zip((*plan.inputs, *plan.outputs), plan.layouts, strict=True)
         }
+        self.dtypes = {buffer.name: buffer.dtype for buffer in (*plan.inputs, *plan.outputs)}
         self.sizes: dict[str, str] = {}
         self.lines: list[str] = []
         self.write(function)
@@ -77,12 +78,13 @@ class HostText:
                 case Allocate(buffer=buffer, zeroed=zeroed):
                     self.buffers[buffer.name] = self.names.fresh(buffer.name)
                     self.layouts[buffer.name] = tuple((axis,) for axis in buffer.axes)
+                    self.dtypes[buffer.name] = buffer.dtype
                     self.allocate(buffer, self.shape(buffer.name), device, "zeros" if zeroed else "empty")
                 case Call():
                     self.call(step)
                 case LibraryCall():
                     self.library(step)
-        self.line(f"return {', '.join(self.buffers[buffer.name] for buffer in plan.outputs)}")
+        self.line(f"return {', '.join(self.buffers[buffer.name] for buffer in plan.outputs)}".rstrip())
 
     def over(self, divisor: Extent) -> str:
         text = self.extent(divisor)
@@ -143,7 +145,11 @@ class HostText:
         self.line("    )")
 
     def library(self, step: LibraryCall) -> None:
-        """A product as einsum over the axes of each buffer, in the result's type."""
+        """A product of two matrices as one, any other as einsum over the axes of each buffer, in the result's type."""
+        sides = self.matrices(step)
+        if sides is not None:
+            self.line(f"torch.mm({sides[0]}, {sides[1]}, out={self.buffers[step.out]})")
+            return
         letters: dict[str, str] = {}
         terms: list[str] = []
         for name in (*step.args, step.out):
@@ -154,6 +160,26 @@ class HostText:
         out = self.view(step.out)
         operands = ", ".join(f"{self.view(name)}.to({self.buffers[step.out]}.dtype)" for name in step.args)
         self.line(f'{out}.copy_(torch.einsum("{",".join(terms[:-1])}->{terms[-1]}", {operands}))')
+
+    def matrices(self, step: LibraryCall) -> tuple[str, str] | None:
+        """The matrices to multiply, where the buffers have two axes each and one type."""
+        layouts = {name: self.layouts[name] for name in (*step.args, step.out)}
+        if any(len(layout) != 2 or any(len(group) != 1 for group in layout) for layout in layouts.values()) or len(step.args) != 2:
+            return None
+        axes = {name: [axis for group in layout for axis in group] for name, layout in layouts.items()}
+        if len({self.dtypes[name] for name in axes}) > 1:
+            return None
+        if len(step.over) != 1:
+            return None
+        (k,), (m, n) = step.over, axes[step.out]
+
+        def side(name: str, order: list[str]) -> str:
+            return self.buffers[name] if axes[name] == order else f"{self.buffers[name]}.t()"
+
+        for left, right in (step.args, tuple(reversed(step.args))):
+            if set(axes[left]) == {m, k} and set(axes[right]) == {k, n}:
+                return side(left, [m, k]), side(right, [k, n])
+        return None
 
     def view(self, name: str) -> str:
         if all(len(group) == 1 for group in self.layouts[name]):

@@ -125,6 +125,10 @@ class Emitter(Indices):
         lead = self.by_name[dim].axes[0]
         if index.kind == "axis" and index.name == lead:
             return self.sizes.extents[axis] == self.sizes.extents[lead]
+        if index.kind == "add" and index.args[0] == axis_index(lead) and index.args[1].kind == "number":
+            offset = index.args[1].size
+            before, own, whole = None if offset is None else offset.constant, self.sizes.fixed(lead), self.sizes.fixed(axis)
+            return before is not None and own is not None and before + own == whole
         chunk = self.chunk_of(lead)
         if chunk is None or index.kind != "add" or index.args[1].kind != "axis" or index.args[1].name != lead:
             return False
@@ -253,11 +257,11 @@ class Emitter(Indices):
     def store_all(self) -> None:
         """Emits what the results need, and stores them. Raises: InfeasibleError."""
         groups: dict[tuple[str, ...], list[int]] = {}
-        for place, result in enumerate(self.problem.results):
-            dims = {self.dim_of[axis].name for axis in result.buffer.axes}
+        for place, stored in enumerate(self.problem.stores):
+            dims = {self.dim_of[axis].name for axis in stored.axes}
             for dim in self.plan.dims:
                 if dim.role == "grid" and dim.name not in dims:
-                    raise InfeasibleError(f"result {result.buffer.name} lacks the grid dimension {dim.name}")
+                    raise InfeasibleError(f"result {stored.buffer.name} lacks the grid dimension {dim.name}")
             loops = tuple(dim.name for dim in self.plan.dims if dim.role == "loop" and dim.name in dims)
             groups.setdefault(loops, []).append(place)
         for loops in sorted(groups, key=len):
@@ -273,17 +277,17 @@ class Emitter(Indices):
         close(())
 
     def _store(self, place: int, scope: Scope) -> None:
-        node, result = self.problem.stores[place], self.problem.results[place]
-        while result.raw and node.kind == "cast":
+        stored = self.problem.stores[place]
+        node = stored.node
+        while stored.raw and node.kind == "cast":
             node = node.args[0]
-        if result.raw and node.kind == "shift":
+        if stored.raw and node.kind == "shift":
             value = self.natural(self.raw_level(node, scope), node)
         else:
             value = self.value(node, scope)
-        value = self.cast(value, result.buffer.dtype)
-        where = [(axis, axis_index(axis)) for axis in result.buffer.axes]
-        index = tuple((axis, self.place(at, scope).var) for axis, at in where)
-        scope.statements.append(Store(result.buffer, index, value.var, self.check_axes(where)))
+        value = self.cast(value, stored.buffer.dtype)
+        index = tuple((axis, self.place(at, scope).var) for axis, at in stored.where)
+        scope.statements.append(Store(stored.buffer, index, value.var, self.check_axes(stored.where)))
 
     def open_loop(
         self, dim: Dim, home: Scope, bounds: tuple[Value, Value] | None = None

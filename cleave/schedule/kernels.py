@@ -4,14 +4,16 @@ The best plan of one kernel, by the cost model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cost import START, Cost, Measure, estimate, measure
-from .last import Counter, Join, endings, joinable
+from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
+from .pieces import in_pieces, variants
 from .plans import launches, plans
 from .problem import Problem
 from .program import For, Kernel, LibraryCall, walk
@@ -66,6 +68,7 @@ class Kernels:
     target: Target
     options: ScheduleOptions
     _ranked: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
+    _joined: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
 
     def choose(self, group: Sequence[Item], stored: Mapping[int, Item], coarse: bool) -> Choice | None:
         """The best kernel that stores a group of values, or None where none fits the machine. Raises: EntangledError."""
@@ -81,12 +84,14 @@ class Kernels:
 
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for first in plans(problem, self.options.plans, coarse):
-            for plan, measured in _variants(problem, first, coarse, self.options.peel):
-                for warps, stages in launches(problem, plan):
-                    cost = estimate(measured, warps, stages, problem.sizes, self.target)
-                    if cost is not None:
-                        found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
+        for pieces in ((), *variants(problem, coarse)):
+            parts = in_pieces(problem, pieces)
+            for first in plans(parts, self.options.plans, coarse):
+                for plan, measured in _variants(parts, replace(first, pieces=pieces), coarse, self.options.peel):
+                    for warps, stages in launches(parts, plan):
+                        cost = estimate(measured, warps, stages, parts.sizes, self.target)
+                        if cost is not None:
+                            found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)
 
     def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
@@ -97,21 +102,26 @@ class Kernels:
         """
         if not self.target.publishes:
             return ()
-        problems = [problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second)]
-        ways = [way for way in self.ranked(first, stored, False) if way.call is None and joinable(problems[0], way.plan, problems[1])]
-        found: list[Choice] = []
-        for way in ways[:JOINED]:
-            join = Join(problems[0], way.plan, problems[1])
-            for dims in endings(problems[1], way.plan, way.plan.num_warps * self.target.warp):
-                try:
-                    measured = measure(join.kernel(dims), self.source.sizes)
-                except InfeasibleError:
-                    continue
-                plan = replace(way.plan, last=dims)
-                cost = estimate(measured, plan.num_warps, plan.num_stages, self.source.sizes, self.target)
-                if cost is not None:
-                    found.append(Choice(plan, measured.kernel, cost, counter=join.counter))
-        return self._kept(found, None, False)
+        key = tuple((tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored)) for group in (first, second))
+        if key not in self._joined:
+            one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
+            ways = (join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None)
+            joins = itertools.islice((join for join in ways if join is not None), JOINED)
+            found = [choice for join in joins for choice in self._endings(join)]
+            self._joined[key] = self._kept(found, None, False)
+        return self._joined[key]
+
+    def _endings(self, join: Join) -> Iterator[Choice]:
+        """The ways in which the last program to arrive may do the second part."""
+        for dims in endings(join.second, join.plan, join.plan.num_warps * self.target.warp):
+            try:
+                measured = measure(join.kernel(dims), self.source.sizes)
+            except InfeasibleError:
+                continue
+            plan = replace(join.plan, last=dims)
+            cost = estimate(measured, plan.num_warps, plan.num_stages, self.source.sizes, self.target)
+            if cost is not None:
+                yield Choice(plan, measured.kernel, cost, counter=join.counter)
 
     def _kept(self, found: Sequence[Choice], call: LibraryCall | None, coarse: bool) -> tuple[Choice, ...]:
         """The choices worth keeping, the best first."""
@@ -148,7 +158,7 @@ def library_call(problem: Problem) -> LibraryCall | None:
     """The library routine that computes the same as a kernel: a product of two whole buffers of the result's type."""
     if len(problem.results) != 1:
         return None
-    node, out = problem.stores[0], problem.results[0].buffer
+    node, out = problem.stores[0].node, problem.results[0].buffer
     while node.kind == "cast":
         node = node.args[0]
     if node.kind != "contract" or len(node.args) != 2 or any(arg.kind != "load" or arg.dtype != out.dtype for arg in node.args):

@@ -25,6 +25,7 @@ from .buffers import fresh
 from .emit import Emitter
 from .loops import KernelEmitter
 from .nodes import axis_index
+from .pieces import SMALLEST, in_pieces
 from .plans import parallel_axes
 from .problem import Problem
 from .program import Buffer, Carried, Kernel, Last
@@ -83,14 +84,14 @@ class _LastEmitter(KernelEmitter):
 
 
 class Join:
-    """A first kernel under a plan, to be joined with a second one in several ways."""
+    """A first kernel under a plan, to be joined with a second one in several ways; made by `join_of`."""
 
     def __init__(self, first: Problem, plan: Plan, second: Problem) -> None:
         self.plan, self.second = plan, second
         self.emitter = KernelEmitter(first, plan)
         self.emitter.place_grid()
         self.emitter.store_all()
-        self.kept = tuple(dim for dim in plan.dims if dim.role == "grid" and set(dim.axes) <= set(second.results[0].buffer.axes))
+        self.kept = tuple(dim for dim in plan.dims if dim.role == "grid" and set(dim.axes) <= set(second.stores[0].axes))
         self.counter = self._counter(first)
 
     def _counter(self, first: Problem) -> Counter:
@@ -151,7 +152,14 @@ def _restore(table: dict[_Key, _Held], before: dict[_Key, _Held]) -> None:
     table.update(before)
 
 
-def joinable(first: Problem, plan: Plan, second: Problem) -> bool:
+def join_of(first: Problem, second: Problem, plan: Plan) -> Join | None:
+    """The first kernel under a plan, ready to be joined with the second; None where that is not legal."""
+    tiles = [entry for entry in plan.pieces if entry.tile and entry.axis in second.used_axes()]
+    first, second = in_pieces(first, plan.pieces), in_pieces(second, tiles)
+    return Join(first, plan, second) if _is_legal(first, plan, second) else None
+
+
+def _is_legal(first: Problem, plan: Plan, second: Problem) -> bool:
     """Whether the last program of the first kernel under a plan can do the second's work."""
     own = set(parallel_axes(second))
     parts = {result.buffer.name for result in first.results}
@@ -162,7 +170,7 @@ def joinable(first: Problem, plan: Plan, second: Problem) -> bool:
             continue
         if set(dim.axes) <= own:
             kept |= set(dim.axes)
-        elif set(dim.axes) & {axis for result in second.results for axis in result.buffer.axes}:
+        elif set(dim.axes) & {axis for stored in second.stores for axis in stored.axes}:
             return False
         else:
             gathered.append(dim)
@@ -172,8 +180,10 @@ def joinable(first: Problem, plan: Plan, second: Problem) -> bool:
     for node in second.nodes:
         if node.kind == "load" and second.buffers[int(str(node.attr[0]))].name in parts:
             reads += 1
-            if any(axis in kept and index != axis_index(axis) for axis, index in node.where):
-                return False
+            for axis, index in node.where:
+                own_indices = first.pieces.get(axis, (axis_index(axis),))
+                if any(name in kept for own_index in own_indices for name in own_index.axes) and index not in own_indices:
+                    return False
     return reads > 0
 
 
@@ -185,7 +195,7 @@ def _at_least_one(problem: Problem, axis: str) -> bool:
 
 def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ...]]:
     """Dimensions in which the last program may do the second's work on a tile of the first kernel's plan, for a number of threads."""
-    own = {axis for result in second.results for axis in result.buffer.axes}
+    own = {axis for stored in second.stores for axis in stored.axes}
     kept = [dim for dim in plan.dims if dim.role == "grid" and set(dim.axes) <= own]
     rest = [axis for axis in second.used_axes() if not any(axis in dim.axes for dim in kept)]
     reduced = {axis for node in second.reductions for axis in node.removed}
@@ -194,8 +204,9 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
     for ways in _products([_walks(second, axis, axis in reduced, axis in own) for axis in rest]):
         others = [Dim(axis, (axis,), role, tile) for axis, (role, tile) in zip(rest, ways, strict=True)]
         lead = [dim for dim in others if dim.axes[0] in reduced]
+        held = max(prod(dim.tile for dim in others if dim.axes[0] in node.axes) for node in second.nodes)
         for most in PER_THREAD:
-            shrunk = _shrunk(kept, most * threads // prod(dim.tile for dim in others))
+            shrunk = _shrunk(kept, most * threads // held)
             if shrunk is not None:
                 dims = (*lead, *shrunk, *(dim for dim in others if dim not in lead))
                 if dims not in seen:
@@ -229,6 +240,8 @@ def _walks(problem: Problem, axis: str, reduced: bool, stored: bool) -> list[tup
     size = problem.sizes.fixed(axis)
     largest = power_of_two(max(1, problem.sizes.hint(axis)))
     out: list[tuple[Role, int]] = []
+    if axis in problem.piece_axes:
+        return [("full", max(SMALLEST, largest))]
     if size is not None and 0 < size <= LARGEST_WHOLE:
         out.append(("full", largest))
     if reduced and not stored:

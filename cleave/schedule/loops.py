@@ -24,6 +24,18 @@ from .statements import INFINITY, InfeasibleError, Scope, Value
 class KernelEmitter(Emitter):
     """An emitter with its reductions."""
 
+    def elementwise(self, node: Node, home: Scope) -> Value:
+        """One elementwise operation; a dot that is added to a tile starts from it."""
+        if node.kind == "add" and node.dtype == "f32":
+            base, part = node.args
+            sides = dot_sides(self, part) if part.kind == "contract" and part is not base and self.loop_of(part) is None else None
+            if sides is not None and self.home(part, home) is home and part not in home.memo and part.dtype == "f32":
+                start = self.cast(self.value(base, home), "f32")
+                dims = self.tile_dims(self.names(node.axes))
+                if start.var.type.dims == dims == self.tile_dims(self.names(part.axes)) and start.scope in home.chain():
+                    return dot(self, part, sides, start, home)
+        return super().elementwise(node, home)
+
     def reduction(self, node: Node, home: Scope) -> Value:
         dim = self.loop_of(node)
         if dim is None:

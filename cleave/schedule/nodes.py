@@ -11,8 +11,10 @@ scale of the shift and of its exponentials: exp(c*y - m) is exp2(c*log2(e)*y - m
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from ..extents import Extent, extent
@@ -22,6 +24,7 @@ from .sizes import Sizes
 Where: TypeAlias = "tuple[tuple[str, Index], ...]"
 FLOATS = ("f16", "bf16", "f32", "f64")
 REDUCING = ("reduce", "contract", "shift")
+_NONE: Mapping[str, tuple[Index, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +128,25 @@ class Resolver:
     Builds the nodes of one kernel's graph.
 
     `walked` are inner axes of splits of which a program walks one chunk: the end of that loop leaves out what does not exist.
-    For other splits reductions mask it.
+    For other splits reductions mask it. `pieces` gives the indices at which an axis in pieces is read.
     """
 
-    def __init__(self, graph: Graph, sizes: Sizes, walked: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, sizes: Sizes, walked: frozenset[str], pieces: Mapping[str, tuple[Index, ...]] = _NONE) -> None:
         self.graph = graph
         self.walked = walked
         self.sizes = sizes
+        self.pieces = pieces
         self.nodes: list[Node] = []
         self._known: dict[tuple[object, ...], Node] = {}
         self._at: dict[tuple[int, Where], Node] = {}
 
-    def output(self, position: int) -> Node:
-        """The node of an operation at its own axes. Raises: EntangledError, UnschedulableError."""
-        return self.value(position, tuple((axis, axis_index(axis)) for axis in self.graph.ops[position].axes))
+    def places(self, axes: Sequence[str]) -> list[Where]:
+        """The indices that cover axes: one set of them, or where axes are in pieces one for each of their combinations."""
+        own = [self.pieces.get(axis, (axis_index(axis),)) for axis in axes]
+        return [tuple(zip(axes, indices, strict=True)) for indices in itertools.product(*own)]
 
     def value(self, position: int, where: Where) -> Node:
-        """The node of an operation's value where its axes have the given indices."""
+        """The node of an operation's value where its axes have the given indices. Raises: EntangledError, UnschedulableError."""
         found = self._at.get((position, where))
         if found is None:
             found = self._resolve(position, self.graph.ops[position], dict(where))
@@ -251,22 +256,42 @@ class Resolver:
         return node if op.dtype == node.dtype else self._make("cast", (node,), node.axes, op.dtype, node.op)
 
     def _reduction(self, position: int, op: Op, at: Mapping[str, Index], removed: tuple[str, ...], attr: tuple[Attr, ...]) -> Node:
-        if any(axis in index.axes for index in at.values() for axis in removed):
+        parts = [self._part(position, op, at, removed, dict(place), attr) for place in self.places(removed)]
+        out, *others = parts
+        for other in others:
+            kind = "add" if op.kind == "contract" or attr == ("sum",) else str(attr[0])
+            out = self._make(kind, (out, other), (*out.axes, *other.axes), out.dtype, position)
+        return self._typed(out, op)
+
+    def _part(
+        self,
+        position: int,
+        op: Op,
+        at: Mapping[str, Index],
+        removed: tuple[str, ...],
+        place: Mapping[str, Index],
+        attr: tuple[Attr, ...],
+    ) -> Node:
+        """A reduction over the given indices of the axes it removes."""
+        inner = tuple(name for index in place.values() for name in index.axes)
+        if any(axis in index.axes for index in at.values() for axis in inner):
             raise EntangledError(position)
-        table = {**at, **{axis: axis_index(axis) for axis in removed}}
+        table = {**at, **place}
         operands = [self._arg(arg, table) for arg in op.args]
         neutral = 0.0
         if op.kind != "contract":
             kind = str(attr[0]) if attr else "max"
             neutral = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}[kind]
-        for inner in self._masked_chunks(op, removed):
-            operands = [self._existing(operand, inner, table, neutral, position) for operand in operands]
-        free = [axis for operand in operands for axis in operand.axes if axis not in removed]
+        for chunk in self._masked_chunks(op, removed):
+            operands = [self._existing(operand, chunk, table, neutral, position) for operand in operands]
+        free = [axis for operand in operands for axis in operand.axes if axis not in inner]
         scale = 1.0
         if op.kind == "shift":
-            inner, scale = self._scaled(operands[0])
-            operands = [inner]
-        return self._make(op.kind, operands, free, op.dtype, position, attr=attr, removed=removed, scale=scale)
+            logits, scale = self._scaled(operands[0])
+            operands = [logits]
+        # Parts are combined before they are rounded.
+        whole = inner == removed or op.dtype not in ("f16", "bf16")
+        return self._make(op.kind, operands, free, op.dtype if whole else "f32", position, attr=attr, removed=inner, scale=scale)
 
     def _masked_chunks(self, op: Op, removed: tuple[str, ...]) -> list[str]:
         """The inner axes of splits some elements of which a reduction must skip by a mask."""

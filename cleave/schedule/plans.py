@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from .buffers import fresh
 from .nodes import REDUCING, Node
+from .pieces import SMALLEST
 from .problem import Problem
 from .roles import Dim, Plan, Role, power_of_two
 
@@ -80,9 +81,9 @@ def contractions(problem: Problem) -> list[Node]:
 def parallel_axes(problem: Problem) -> tuple[str, ...]:
     """The axes that every result has and nothing reduces."""
     reduced = {axis for node in problem.reductions for axis in node.removed}
-    common = set(problem.results[0].buffer.axes)
-    for result in problem.results[1:]:
-        common &= set(result.buffer.axes)
+    common = set(problem.stores[0].axes)
+    for stored in problem.stores[1:]:
+        common &= set(stored.axes)
     return problem.graph.ordered(common - reduced)
 
 
@@ -102,11 +103,12 @@ def _structures(problem: Problem) -> Iterator[list[Slot]]:
     dots = contractions(problem)
     groups: dict[tuple[tuple[bool, ...], ...], list[str]] = {}
     single: list[Slot] = []
-    memory = [axis for result in problem.results for axis in result.buffer.axes]
+    memory = [axis for stored in problem.stores for axis in stored.axes]
+    tiles = problem.tile_axes
     for axis in sorted(parallel, key=memory.index):
         signature = _signature(problem, axis, dots)
         one = problem.sizes.fixed(axis) == 1
-        if (dots and not _is_side(signature)) or (one and not dots) or _is_chunk_count(problem, axis):
+        if (dots and not _is_side(signature)) or (one and not dots) or _is_chunk_count(problem, axis) or axis in tiles:
             single.append(Slot((axis,), (("grid", 1),)))
         else:
             groups.setdefault(signature, []).append(axis)
@@ -134,7 +136,7 @@ def _is_chunk_count(problem: Problem, axis: str) -> bool:
 
 def _contiguous(problem: Problem) -> str | None:
     """The axis along which the first result is contiguous."""
-    return next((axis for axis in reversed(problem.results[0].buffer.axes) if problem.sizes.fixed(axis) != 1), None)
+    return next((axis for axis in reversed(problem.stores[0].axes) if problem.sizes.fixed(axis) != 1), None)
 
 
 def _side_tiles(problem: Problem, axes: Sequence[str], dots: Sequence[Node], vector: str | None) -> tuple[tuple[Role, int], ...]:
@@ -169,10 +171,10 @@ def _sequential(problem: Problem, axes: Sequence[str], dots: bool) -> list[list[
     alone = [Slot((axis,), _walks(problem, (axis,), dots)) for axis in axes]
     out = [alone]
     together: dict[tuple[int, ...], list[str]] = {}
-    stored = {axis for result in problem.results for axis in result.buffer.axes}
+    stored = {axis for each in problem.stores for axis in each.axes}
     for axis in axes:
         having = tuple(node.id for node in problem.reductions if axis in node.removed)
-        if axis not in stored and axis not in problem.walked:
+        if axis not in stored and axis not in problem.walked and axis not in problem.piece_axes:
             together.setdefault(having, []).append(axis)
     packs = [tuple(group) for group in together.values() if len(group) > 1]
     if packs:
@@ -191,8 +193,10 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
     """
     sizes = [problem.sizes.fixed(axis) for axis in axes]
     largest = power_of_two(max(1, problem.sizes.hint_product(axes)))
+    if problem.piece_axes & set(axes):
+        return (("full", max(largest, SMALLEST)),)
     contracted = any(node.kind == "contract" and set(axes) & set(node.removed) for node in problem.nodes)
-    stored = any(set(axes) & set(result.buffer.axes) for result in problem.results)
+    stored = any(set(axes) & set(each.axes) for each in problem.stores)
     whole: list[tuple[Role, int]] = []
     empty = any(size == 0 for size in sizes) or (largest == 1 and bool(problem.walked & set(axes)))
     if all(size is not None for size in sizes) and not empty:
@@ -269,7 +273,7 @@ def _layout(problem: Problem, slots: Sequence[Slot]) -> tuple[int, ...]:
 def _raster(problem: Problem, dims: Sequence[Dim]) -> tuple[str, ...]:
     """Grid order, fastest first: tiled dimensions in layout order, then single ones from the innermost of the first result outward."""
     tiled = [dim.name for dim in dims if dim.role == "grid" and dim.tile > 1]
-    memory = list(problem.results[0].buffer.axes)
+    memory = list(problem.stores[0].axes)
     single = [dim for dim in dims if dim.role == "grid" and dim.tile == 1]
     single.sort(key=lambda dim: -memory.index(dim.axes[0]))
     return (*tiled, *(dim.name for dim in single))

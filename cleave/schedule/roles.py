@@ -26,13 +26,24 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """
+    An axis whose extent is no power of two, in pieces that are; with `tile`, each tile of that many elements is in pieces, and tiles are
+    programs of the grid. See `cleave.schedule.pieces`.
+    """
+
+    axis: str
+    tile: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask. The programs of a grid dimension
     in `descending` are numbered from its end. `last` are the dimensions of what the last program to arrive does with the results of
-    others; see `cleave.schedule.last`.
+    others; see `cleave.schedule.last`. For the axes of `pieces` the dimensions are of their pieces.
     """
 
     dims: tuple[Dim, ...]
@@ -42,6 +53,7 @@ class Plan:
     peeled: bool = False
     descending: str = ""
     last: tuple[Dim, ...] = ()
+    pieces: tuple[Pieces, ...] = ()
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""

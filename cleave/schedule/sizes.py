@@ -5,6 +5,7 @@ Extents after binding: which sizes are numbers, which stay run-time values, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from math import gcd, prod
 from typing import Any
 
@@ -27,6 +28,15 @@ class Sizes:
         self.axes: dict[str, Axis] = {axis.name: axis for axis in graph.axes}
         self.extents: dict[str, Extent] = {axis.name: self.bind(axis.extent) for axis in graph.axes}
         self._hints = {name: bound.evaluate(self.values) for name, bound in self.extents.items()}
+
+    def extended(self, axes: Iterable[Axis]) -> Sizes:
+        """The same with more axes, of known extents, which a program knows nothing of."""
+        out = copy(self)
+        more = list(axes)
+        out.axes = {**self.axes, **{axis.name: axis for axis in more}}
+        out.extents = {**self.extents, **{axis.name: axis.extent for axis in more}}
+        out._hints = {**self._hints, **{axis.name: axis.extent.evaluate({}) for axis in more}}
+        return out
 
     def bind(self, source: Extent) -> Extent:
         """The extent with static symbols replaced. Raises: KeyError for a symbol that has neither a value nor is dynamic."""

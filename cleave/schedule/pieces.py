@@ -1,0 +1,106 @@
+"""
+Axes in pieces: an extent that is no power of two as a sum of some, instead of a tile padded to the next one.
+
+    e = 192:    e = e_0 (128 elements)  and  e = 128 + e_128 (64)
+    n = 6144 in tiles of 192:   n = 192 * n_tile + n_0  and  n = 192 * n_tile + 128 + n_128
+
+A piece is an axis of its own with an index of the axis it is part of. So a value that has the axis is one node for each
+piece, a reduction over it combines a reduction over each, and everything else, plans and emission among them, meets axes
+that fill their tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..extents import extent
+from ..graph import Axis
+from .buffers import fresh
+from .nodes import REDUCING, Index, Node, axis_index, combined, number
+from .problem import Problem
+from .roles import Pieces, power_of_two
+
+SMALLEST = 16
+"""The smallest piece, which is the smallest side of a dot."""
+MOST = 3
+WASTE = 1.1
+"""How many times larger than its extent a padded tile is where pieces are worth considering, at least."""
+GRID_TILES = (192, 96)
+
+
+def binary(size: int) -> tuple[int, ...]:
+    """Powers of two, falling, whose sum is `size`, the last rounded up to the smallest of a piece."""
+    out: list[int] = []
+    while size > 0:
+        piece = max(SMALLEST, 1 << size.bit_length() - 1)
+        out.append(piece)
+        size -= piece
+    return tuple(out)
+
+
+def worthwhile(size: int) -> bool:
+    """Whether few pieces of a size hold notably less than one padded tile."""
+    parts = binary(size)
+    return 1 < len(parts) <= MOST and WASTE * sum(parts) <= power_of_two(size)
+
+
+def variants(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
+    """Ways to have axes of a kernel's work in pieces beside none. Where only few plans are tried, none with tiles of a grid."""
+    dots = [node for node in problem.nodes if node.kind == "contract" and len(node.args) > 1]
+    if not dots:
+        return
+    known = {axis: problem.sizes.fixed(axis) for axis in problem.used_axes()}
+    shifted = {axis for node in problem.nodes if node.kind == "shift" for axis in node.removed}
+    chunked = {name for axis in problem.graph.axes if axis.chunk_of is not None for name in (axis.name, *axis.chunk_of)}
+    free = [axis for axis in known if axis not in shifted | chunked and _on_sides(dots, axis)]
+    whole = [axis for axis in free if worthwhile(known[axis] or 0) and power_of_two(known[axis] or 0) <= 2 * LARGEST_WHOLE]
+    if whole:
+        yield tuple(Pieces(axis) for axis in whole)
+    if coarse:
+        return
+    reduced = {axis for node in problem.nodes if node.kind in REDUCING for axis in node.removed}
+    for axis in free:
+        size = known[axis] or 0
+        if axis not in reduced and all(axis in result.buffer.axes for result in problem.results):
+            for tile in GRID_TILES:
+                if size > tile and size % tile == 0:
+                    yield Pieces(axis, tile), *(Pieces(other) for other in whole if other != axis)
+
+
+LARGEST_WHOLE = 512
+"""The largest piece of an axis that is held whole."""
+
+
+def _on_sides(dots: Sequence[Node], axis: str) -> bool:
+    """Whether some dot has an axis on one side or sums over it, and none has it throughout."""
+    having = [[axis in arg.axes for arg in node.args] for node in dots]
+    summed = [axis in node.removed for node in dots]
+    return any(any(sides) for sides in having) and all(over or not all(sides) for sides, over in zip(having, summed, strict=True))
+
+
+def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
+    """The same work with axes in pieces."""
+    graph, sizes = problem.graph, problem.sizes
+    taken = {axis.name for axis in graph.axes} | {symbol.name for symbol in graph.symbols}
+    made: dict[str, tuple[Index, ...]] = {}
+    added: dict[str, list[Axis]] = {}
+    for entry in chosen:
+        size = sizes.fixed(entry.axis)
+        assert size is not None, "an axis in pieces has a known size"
+        own = added.setdefault(entry.axis, [])
+        start: Index = number(0)
+        if entry.tile:
+            own.append(Axis(fresh(f"{entry.axis}_tile", taken), extent(-(-size // entry.tile))))
+            start = combined("mul", axis_index(own[0].name), number(entry.tile))
+            size = entry.tile
+        indices: list[Index] = []
+        offset = 0
+        for part in binary(size):
+            own.append(Axis(fresh(f"{entry.axis}_{offset}", taken), extent(min(part, size - offset))))
+            indices.append(combined("add", combined("add", start, axis_index(own[-1].name)), number(offset)))
+            offset += part
+        made[entry.axis] = tuple(indices)
+    axes = [each for axis in graph.axes for each in (axis, *added.get(axis.name, ()))]
+    sizes = sizes.extended(axis for part in added.values() for axis in part)
+    return replace(problem, graph=replace(graph, axes=tuple(axes)), sizes=sizes, pieces=made)

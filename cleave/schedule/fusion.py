@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cost import BYTES, REPLAY, START
-from .kernels import Choice, Kernels, ScheduleOptions
+from .kernels import Choice, Kernels, ScheduleOptions, library_call
 from .nodes import REDUCING, EntangledError
 from .partition import Item, Source, cut_candidates, grounded, items, needs, operand_cuts, problem_of
 from .targets import Target
@@ -246,12 +246,16 @@ class Fusion:
         return replace(found, choices=[ways[0] for ways in ranked], ranked=ranked)
 
     def least(self) -> float:
-        """The coarse estimate of the fastest partition, of a small graph with those that store computed operands of contractions."""
+        """
+        The coarse estimate of the fastest partition, of a small graph with those that store computed operands of contractions, and
+        those that leave products to a library.
+        """
         found = self.rough()
         graph = self.source.graph
         operands = operand_cuts(graph, self.source.sizes) if self.patient else ()
-        if operands:
-            for more in ((), cut_candidates(graph)):
+        products = tuple(self.source.narrow) if self.patient else ()
+        if operands or products:
+            for more in ((), cut_candidates(graph), products):
                 self.partition(tuple(sorted({*self.forced, *operands, *more})))
         return min(candidate.seconds for candidate in (*found, *self.tried.values()))
 
@@ -288,10 +292,14 @@ class Fusion:
     def _joins(self, groups: Sequence[Sequence[Item]], item: Item, stored: Mapping[int, Item]) -> int | None:
         """The kernel of a level that can store one more value without growing slower than a kernel of its own."""
         own = set(item.buffer.axes)
+        if self._called(item, stored):
+            return None
         for place, group in enumerate(groups):
             if group[0].op == item.op:
                 return place
             other = set(group[0].buffer.axes)
+            if self._called(group[0], stored):
+                continue
             together = self._choose([*group, item], stored) if own <= other or other <= own else None
             if together is None:
                 continue
@@ -301,6 +309,15 @@ class Fusion:
             ):
                 return place
         return None
+
+    def _called(self, item: Item, stored: Mapping[int, Item]) -> bool:
+        """Whether a library may compute a value that is stored for others, so that it does not share a kernel."""
+        if not self.options.library or item.buffer in self.source.results:
+            return False
+        try:
+            return library_call(problem_of(self.source, self.source.graph.name, [item], stored)) is not None
+        except EntangledError:
+            return False
 
 
 def _stored(entries: Sequence[Item], cuts: Sequence[int]) -> dict[int, Item]:

@@ -8,7 +8,8 @@ kernels stored, recomputing everything else. Here are the values worth storing, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ..graph import Graph, Input, Op
 from .buffers import argument_buffers, fresh, result_buffers, workspace
@@ -33,7 +34,8 @@ class Source:
     """
     A graph to partition, with the degrees of its values and its argument and result buffers.
 
-    `cuts` must be stored; `raw` are stored shifts, kept at -inf where nothing is live.
+    `cuts` must be stored; `raw` are stored shifts, kept at -inf where nothing is live. `narrow` are products that the program as written
+    rounds to 16 bits, and that are stored so.
     """
 
     graph: Graph
@@ -43,12 +45,31 @@ class Source:
     results: tuple[Buffer, ...]
     cuts: tuple[int, ...] = ()
     raw: frozenset[int] = frozenset()
+    narrow: Mapping[int, str] = field(default_factory=dict[int, str])
 
 
-def source_of(made: Aligned, sizes: Sizes) -> Source:
-    """A graph whose inputs and outputs are the program's own."""
+Product: TypeAlias = tuple[frozenset[int], frozenset[str]]
+"""A contraction of two inputs of the program: which, and over what."""
+
+
+def source_of(made: Aligned, sizes: Sizes, written: frozenset[Product] = frozenset()) -> Source:
+    """A graph whose inputs and outputs are the program's own. `written` are products of the program as it was written."""
     graph = made.graph
-    return Source(graph, made.degrees, sizes, argument_buffers(graph, sizes), result_buffers(graph, sizes), made.cuts, made.raw)
+    narrow = {at: dtype for at, (product, dtype) in products(graph).items() if product in written}
+    arguments, results = argument_buffers(graph, sizes), result_buffers(graph, sizes)
+    return Source(graph, made.degrees, sizes, arguments, results, made.cuts, made.raw, narrow)
+
+
+def products(graph: Graph) -> dict[int, tuple[Product, str]]:
+    """The contractions of two inputs of one 16-bit type, with that type: PyTorch gives such a product the type of its operands."""
+    out: dict[int, tuple[Product, str]] = {}
+    for at, op in enumerate(graph.ops):
+        inputs = [graph.ops[arg] for arg in op.args if graph.ops[arg].kind == "input"]
+        dtypes = {entry.dtype for entry in inputs}
+        if op.kind == "contract" and len(inputs) == len(op.args) == 2 and len(dtypes) == 1 and dtypes <= {"f16", "bf16"}:
+            over = frozenset(axis for entry in inputs for axis in entry.axes) - frozenset(op.axes)
+            out[at] = (frozenset(int(str(entry.attr[0])) for entry in inputs), over), inputs[0].dtype
+    return out
 
 
 def items(source: Source, cuts: Sequence[int]) -> list[Item]:
@@ -61,7 +82,7 @@ def items(source: Source, cuts: Sequence[int]) -> list[Item]:
     for cut in sorted(cuts):
         if not any(item.op == cut and item.shared for item in out):
             op = source.graph.ops[cut]
-            buffer = workspace(fresh(f"tmp{cut}", taken), op.axes, op.dtype, source.sizes)
+            buffer = workspace(fresh(f"tmp{cut}", taken), op.axes, source.narrow.get(cut, op.dtype), source.sizes)
             out.append(Item(cut, buffer, True, cut in source.raw))
     return out
 
@@ -114,25 +135,29 @@ def kernel_graph(
     inputs = list(source.graph.inputs)
     buffers = list(source.arguments)
     ops: list[Op] = []
+    origin: list[int] = []
     place: dict[int, int] = {}
     for at in sorted(inside | read):
         op = source.graph.ops[at]
         if at in read:
             buffer = stored[at].buffer
-            inputs.append(Input(buffer.name, op.axes, op.dtype, " ".join(op.axes)))
+            inputs.append(Input(buffer.name, op.axes, buffer.dtype, " ".join(op.axes)))
             buffers.append(replace(buffer, axes=buffer.axes))
-            ops.append(Op("input", (), op.axes, op.dtype, (len(inputs) - 1,)))
+            ops.append(Op("input", (), op.axes, buffer.dtype, (len(inputs) - 1,)))
+            if buffer.dtype != op.dtype:
+                ops.append(Op("cast", (len(ops) - 1,), op.axes, op.dtype))
         else:
             ops.append(replace(op, args=tuple(place[arg] for arg in op.args)))
         place[at] = len(ops) - 1
+        origin += [at] * (len(ops) - len(origin))
     inputs = [replace(entry, axes=buffers[number].axes) for number, entry in enumerate(inputs)]
     degrees = tuple(
         {place[shift]: power for shift, power in source.degrees[at].items() if shift in place and ops[place[shift]].kind == "shift"}
-        for at in sorted(inside | read)
+        for at in origin
     )
-    places = tuple(source.graph.places[at] for at in sorted(inside | read)) if source.graph.places else ()
+    places = tuple(source.graph.places[at] for at in origin) if source.graph.places else ()
     graph = replace(source.graph, inputs=tuple(inputs), ops=tuple(ops), outputs=(), places=places)
-    return graph, degrees, buffers, {new: old for old, new in place.items()}
+    return graph, degrees, buffers, dict(enumerate(origin))
 
 
 def problem_of(source: Source, name: str, group: Sequence[Item], stored: Mapping[int, Item]) -> Problem:

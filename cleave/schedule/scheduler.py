@@ -16,7 +16,7 @@ from .cost import ARRIVE, LAST_STEP, REPLAY, START
 from .fusion import Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
-from .partition import source_of
+from .partition import Product, products, source_of
 from .program import Allocate, For, Launch, Program, Step, walk
 from .sizes import Sizes
 from .targets import Target
@@ -59,6 +59,7 @@ def considered(
     rough: list[tuple[float, str, Fusion]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
+    written = frozenset(product for product, _ in products(graphs[0]).values()) if chosen.library else frozenset[Product]()
     tried = list(enumerate(graphs[: chosen.alternatives]))
     tried.sort(key=lambda entry: bool(_free_counts(entry[1], sizes)))
     for number, graph in tried:
@@ -74,7 +75,7 @@ def considered(
         for count in counts:
             said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen)
+                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen, written)
             except CleaveError as error:
                 failure = failure or error
                 notes.append(f"{said}: {error}")
@@ -145,12 +146,19 @@ def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, option
     return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
 
 
-def _fusion(graph: Graph, sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, options: ScheduleOptions) -> Fusion:
+def _fusion(
+    graph: Graph,
+    sizes: Mapping[str, int],
+    dynamic: frozenset[str],
+    target: Target,
+    options: ScheduleOptions,
+    written: frozenset[Product],
+) -> Fusion:
     """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
     try:
         bound = Sizes(graph, sizes, dynamic)
-        source = source_of(aligned(graph, degrees_of(graph)), bound)
+        source = source_of(aligned(graph, degrees_of(graph)), bound, written)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
     except ValueError as error:

@@ -9,10 +9,10 @@ import pytest
 from cleave.algebra import degrees
 from cleave.graph import Graph
 from cleave.schedule import ScheduleOptions, candidates
-from cleave.schedule.chunks import Aligned
+from cleave.schedule.chunks import Aligned, aligned
 from cleave.schedule.fusion import Fusion
-from cleave.schedule.partition import cut_candidates, grounded, operand_cuts, source_of
-from cleave.schedule.program import Dot, LibraryCall, Load, Program, walk
+from cleave.schedule.partition import cut_candidates, grounded, operand_cuts, products, source_of
+from cleave.schedule.program import Allocate, Dot, LibraryCall, Load, Program, walk
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 
@@ -90,6 +90,50 @@ def test_a_library_may_take_the_product_of_what_is_stored() -> None:
     calls = [any(isinstance(step, LibraryCall) for step in program.steps) for program in found]
     assert not calls[0] and any(calls) and not all(calls)
     assert all(program.kernels for program in found)
+
+
+def gated_products(m: str, k: str, c: str) -> Graph:
+    s = Sketch(
+        "gated", f"m={m} k={k} c={c}", (Input("x", ("m", "k"), "f16", "m k"), *(Input(w, ("k", "c"), "f16", "k c") for w in ("u", "w")))
+    )
+    first, second = (s.contract(0, weight, over="k") for weight in (1, 2))
+    s.output(s.cast(s.op("mul", s.op("silu", first), second), "f16"), "m c")
+    return s.graph()
+
+
+def test_products_that_are_written_in_half_precision_may_be_stored_so() -> None:
+    """As PyTorch stores them, for a library to compute; an invented product, or one of f32, is stored in f32."""
+    graph = gated_products("2048", "4096", "6144")
+    found = candidates([graph], {}, frozenset(), H200, count=48)
+    both = [program for program in found if sum(isinstance(step, LibraryCall) for step in program.steps) == 2]
+    one = [program for program in found if sum(isinstance(step, LibraryCall) for step in program.steps) == 1]
+    assert one and all(len(program.kernels) == 2 for program in one if len(program.steps) == 5)
+    stored = [step.buffer for program in (*both, *one) for step in program.steps if isinstance(step, Allocate)]
+    assert stored and all(buffer.dtype == "f16" for buffer in stored)
+    sizes = Sizes(graph, {}, frozenset())
+    written = frozenset(product for product, _ in products(graph).values())
+    made = aligned(graph, degrees(graph))
+    assert len(source_of(made, sizes, written).narrow) == 2
+    assert not source_of(made, sizes).narrow
+    assert not products(norm_linear())
+
+
+@pytest.mark.parametrize("called", [0, 1, 2])
+def test_products_left_to_a_library_keep_the_value(called: int) -> None:
+    """Two roundings to half precision more than in one kernel, as PyTorch has them."""
+    graph = gated_products("33", "200", "72")
+    written = frozenset(product for product, _ in products(graph).values())
+    source = source_of(aligned(graph, degrees(graph)), Sizes(graph, {}, frozenset()), written)
+    fusion = Fusion(source, H200, ScheduleOptions(library=True, compare=True))
+    found = fusion.partition(tuple(source.narrow))
+    assert found is not None and len(found.groups) == 3
+    choices = [
+        next(way for way in fusion.kernels.ranked(group, found.stored, False) if (way.call is not None) == (place < called))
+        for place, group in enumerate(found.groups)
+    ]
+    program = assemble(found, choices, ())
+    assert sum(isinstance(step, LibraryCall) for step in program.steps) == called
+    agrees(graph, program)
 
 
 @pytest.mark.parametrize("gated", [False, True])

@@ -160,8 +160,8 @@ def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
         if not isinstance(graph.body.block.last_op, AlternativesOp):
             with watched(graph) as watch:
                 explored = explore(graph_of(graph), options, watch)
-            if explored is None:
-                raise CleaveError(graph, "every draw divides by zero", "there is no e-graph to write")
+            if isinstance(explored, str):
+                raise CleaveError(graph, explored, "there is no e-graph to write")
             found[graph.sym_name.data] = explored
     try:
         path.write_text(as_dot(found) if path.suffix == ".dot" else as_json(found), encoding="utf-8")

@@ -1,9 +1,9 @@
 """
 The algebra search: equivalent programs for a graph, found without pattern knowledge of any workload.
 
-Reading order: fields, pieces (of axes), values (what a program computes), meaning (of each operation), egraph (classes of equal
-values), convert, rules, movement, closure, freedom, explore, work, edges, extraction, candidates, emit, verify, reals, regimes,
-split, segments, workers, watch, api.
+Reading order: fields, pieces (of axes), values (what a program computes) with draws, measure, arithmetic, order and moves, meaning
+(of each operation), egraph (classes of equal values), convert, rules, movement, closure, freedom, explore, work, edges,
+extraction, candidates, emit, verify, reals, regimes, split, segments, workers, watch, api.
 Nothing here knows any IR.
 """
 

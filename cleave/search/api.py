@@ -27,12 +27,12 @@ from .candidates import Task, extracted, from_weights, operations_found
 from .cost import cost, hinted_sizes, longest_sizes
 from .edges import Edge
 from .emit import emit
-from .explore import Exploration, explore
+from .explore import Exploration, explore, unsearchable
 from .extraction import Chosen, Limits
 from .options import SearchOptions
 from .regimes import cover, regimes
 from .segments import Segment, joined, segments, unnamed
-from .split import dependent_reductions, lone_chunk, split_axes, splittable
+from .split import dependent_reductions, split_axes, splittable
 from .verify import Verifier
 from .watch import Watch, unwatched
 from .work import work
@@ -40,9 +40,6 @@ from .workers import ALONE, LEAST, Workers
 
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
-
-MOST_AXES = 56
-"""Values are arrays with a dimension for every axis, of which numpy allows 64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ class _Search:
         it, and for two such axes at once the one with the fewest over both. One may be equal only by pieces of the axis, which
         one in chunks has none of: it is as good to compare with the program that was split, which has been verified.
         """
-        searchable = len(self.graph.axes) <= MOST_AXES and lone_chunk(self.graph) is None
+        searchable = unsearchable(self.graph) is None
         able = {entry.name: frozenset(splittable(entry.graph)) for entry in programs} if searchable else {}
         long = [axis for axis in splittable(self.graph) if self.longest[axis] >= self.options.split_at_least] if searchable else []
         pairs = list(combinations(long, 2)) if self.options.split_at_once > 1 else []
@@ -183,10 +180,6 @@ class _Search:
         """The verified programs, in no particular order; none where there is nothing to compute."""
         if not self.graph.outputs:
             return []
-        alone = lone_chunk(self.graph)
-        if alone is not None:
-            self.caps.append(f"axis '{alone}' is reduced without the axis that counts its chunks; nothing was searched")
-            return []
         pieces = segments(self.graph, self.options.piece)
         return self.found_in_pieces(pieces) if len(pieces) > 1 else self.found_whole()
 
@@ -221,12 +214,9 @@ class _Search:
 
     def found_whole(self) -> list[Graph]:
         """The verified programs that are found by looking at everything at once."""
-        if len(self.graph.axes) > MOST_AXES:
-            self.caps.append(f"{len(self.graph.axes)} axes are more than the {MOST_AXES} a search can tell apart; nothing was searched")
-            return []
         explored = explore(self.graph, self.options, self.watch)
-        if explored is None:
-            self.caps.append("no sample point without a division by zero was found; nothing was searched")
+        if isinstance(explored, str):
+            self.caps.append(f"{explored}; nothing was searched")
             return []
         self.caps += explored.caps
         self.stats["classes"] = len(explored.egraph.classes)

@@ -98,8 +98,8 @@ def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOpti
     """The detours of at most so many operations that the rules miss. `watch` is told how many operations were tried."""
     options = options or SearchOptions()
     explored = explore(graph, options, watch)
-    if explored is None:
-        return Enumeration(0, 0, 0, (), ("every draw divides by zero",))
+    if isinstance(explored, str):
+        return Enumeration(0, 0, 0, (), (explored,))
     return _Enumeration(graph, explored, most_operations, options.seed, watch).run()
 
 

@@ -20,10 +20,13 @@ from .options import SEARCH_ROUND, SearchOptions
 from .pieces import pieces
 from .regimes import regimes
 from .rules import Rules
+from .split import lone_chunk
 from .values import Space
 from .verify import SAMPLES, points_of, tower_for, unspoiled
 from .watch import Watch, unwatched
 
+MOST_AXES = 56
+"""Values are arrays with a dimension for every axis, of which numpy allows 64."""
 ATTEMPTS = 8
 """Draws tried until every maximum and selection takes either of its operands somewhere."""
 
@@ -75,11 +78,24 @@ class Room:
         return known
 
 
-def explore(graph: Graph, options: SearchOptions, watch: Watch = unwatched) -> Exploration | None:
-    """The closed e-graph; None where every draw divides by zero."""
+def unsearchable(graph: Graph) -> str | None:
+    """Why a program has no values that could be told apart, or None."""
+    alone = lone_chunk(graph)
+    if alone is not None:
+        return f"axis '{alone}' is reduced without the axis that counts its chunks"
+    if len(graph.axes) > MOST_AXES:
+        return f"{len(graph.axes)} axes are more than the {MOST_AXES} a search can tell apart"
+    return None
+
+
+def explore(graph: Graph, options: SearchOptions, watch: Watch = unwatched) -> Exploration | str:
+    """The closed e-graph, or why there is none."""
+    reason = unsearchable(graph)
+    if reason is not None:
+        return reason
     drawn = _drawn(graph, options)
     if drawn is None:
-        return None
+        return "no sample point without a division by zero was found"
     smaller, egraph, converted = drawn
     room = Room(graph, egraph, regimes(graph)[: None if len(graph.ops) <= options.wide else 1])
     rules = Rules(egraph, room.fits)

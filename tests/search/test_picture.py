@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
 
 from cleave.bench.search_programs import low_rank, root_norm_linear
+from cleave.bench.writing import Write
+from cleave.errors import CleaveError
 from cleave.graph import Graph
-from cleave.search import SearchOptions
+from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
+from cleave.search import SearchOptions, superoptimize
+from cleave.search.enumerate import enumerate_values
 from cleave.search.explore import Exploration, explore
 from cleave.search.picture import as_dot, as_json
+from tests.alg_programs import parsed
 
 
 def explored(graph: Graph) -> Exploration:
     found = explore(graph, SearchOptions())
-    assert found is not None
+    assert not isinstance(found, str), found
     return found
 
 
@@ -47,3 +56,22 @@ def test_dot_draws_every_form_to_its_class() -> None:
 
 def test_the_text_is_the_same_every_time() -> None:
     assert as_json({"f": explored(low_rank(False))}) == as_json({"f": explored(low_rank(False))})
+
+
+def test_what_cannot_be_searched_is_said(tmp_path: Path) -> None:
+    """A tensor of seventy axes is beyond numpy, for the picture, the search and enumeration alike; the pass says where."""
+    names = [f"a{i}" for i in range(70)]
+    w = Write(dict.fromkeys(names, 2), {"x": " ".join(names)})
+    graph = w.done(w.sum(names[0], w.args[0]))
+    reason = "70 axes are more than the 56 a search can tell apart"
+    assert explore(graph, SearchOptions()) == reason
+    assert enumerate_values(graph).caps == (reason,)
+    assert superoptimize(graph).caps == (f"{reason}; nothing was searched",)
+    axes = ", ".join(names)
+    text = (
+        f"alg.graph @f axes [{', '.join(f'{name} = 2' for name in names)}] (%x: !alg.tensor<[{axes}], f32>)"
+        f" -> (!alg.tensor<[{axes}], f32>) {{\n  %y = alg.exp %x : !alg.tensor<[{axes}], f32>\n"
+        f"  alg.yield %y : !alg.tensor<[{axes}], f32>\n}}\n"
+    )
+    with pytest.raises(CleaveError, match=f"{reason}; there is no e-graph to write"):
+        AlgSuperoptimizePass(emit_egraph=str(tmp_path / "out.json")).apply(Context(), parsed(text))

@@ -76,7 +76,8 @@ class _Splitting:
         self.axis = axis
         taken = [entry.name for entry in graph.axes] + [symbol.name for symbol in graph.symbols]
         self.outer = fresh("s", taken)
-        self.inner = fresh(f"{axis}i", [*taken, self.outer])
+        # Programs split differently are listed together, so a chunk is called after what it is a chunk of and by.
+        self.inner = fresh(f"{axis}i{self.outer.removeprefix('s')}", [*taken, self.outer])
         axes: list[Axis] = []
         for entry in graph.axes:
             axes.append(entry)

@@ -146,6 +146,10 @@ class Functions:
             case _:
                 raise CleaveError(None, f"sched.{kind} has no Triton form on integers; cast to f32 first")
 
+    def joined(self, a: Tensor, b: Tensor) -> Tensor:
+        """a + b where `b` is a dot of its own: as an addition, Triton would make it the start of the other's chain of sums."""
+        return apply(self.blocks, math_dialect.FmaOp, b, self.number(1.0, b), a)
+
     def index_binary(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
         """`kind(a, b)` on indices, which are not negative: division truncates."""
         left, right = constant_of(a.value), constant_of(b.value)

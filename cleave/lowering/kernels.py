@@ -230,6 +230,8 @@ class _Lowering:
             return
         if is_index and kind in _BINARY:
             self.put(out, self.functions.index_binary(kind, *(self.get(operand) for operand in op.operands)))
+        elif kind == "add" and _is_dot_alone(op.operands[1]):
+            self.put(out, self.functions.joined(*(self.spread_to(operand, out) for operand in op.operands)))
         elif kind in _BINARY:
             self.put(out, self.functions.binary(kind, *(self.spread_to(operand, out) for operand in op.operands)))
         else:
@@ -401,6 +403,11 @@ class _Lowering:
         self.blocks.add(scf.YieldOp())
         self.blocks.leave()
         self.blocks.add(scf.IfOp(is_last.value, [], Region(block)))
+
+
+def _is_dot_alone(value: SSAValue) -> bool:
+    """Whether a value is a dot that starts from 0."""
+    return isinstance(value.owner, sched.DotOp) and value.owner.acc is None
 
 
 def _note(value: SSAValue) -> str:

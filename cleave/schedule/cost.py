@@ -141,6 +141,7 @@ class Measure:
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
         self.exact: list[tuple[int, int]] = []
+        self.chained: dict[int, int] = {}
         self.seen: set[tuple[str | int, ...]] = set()
         self.staged = Staged()
         self.resident = 0
@@ -221,6 +222,11 @@ class Measure:
                 return
         if op.kind in ("constant", "broadcast"):
             return
+        if op.kind == "add" and all(id(arg) in self.chained for arg in op.args):
+            # Chains of one sum: the next begins when the last is added, and takes its place.
+            kept, done = (self.chained[id(arg)] for arg in op.args)
+            self.exact[done] = (0, self.exact[done][1])
+            self.chained[id(op.out)] = kept
         size = _elements(op.out) * trips
         if op.kind in EXPENSIVE:
             self.counts.exps += size
@@ -261,6 +267,7 @@ class Measure:
         self.flops += flops
         if a.type.dtype == "f32":
             self.counts.dots32 += flops
+            self.chained[id(out)] = len(self.exact)
             self.exact.append((rows * columns, over))
         else:
             self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
@@ -424,9 +431,9 @@ def _spills(exact: Sequence[tuple[int, int]], threads: int) -> bool:
 
     Fitted to what Triton's compiler reports for products of many tile sizes on sm_90.
     """
-    kept = sum(results for results, _ in exact)
-    most = 64 if len(exact) == 1 else 40
-    return kept > most * threads or sum(results * over for results, over in exact) > 2048 * threads
+    kept = [results for results, _ in exact if results]
+    most = 64 if len(kept) == 1 else 40
+    return sum(kept) > most * threads or sum(results * over for results, over in exact) > 2048 * threads
 
 
 def _last_seconds(walk: Measure, programs: int, target: Target) -> float:

@@ -84,7 +84,7 @@ class Kernels:
 
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for pieces in ((), *variants(problem, coarse)):
+        for pieces in dict.fromkeys(variants(problem, coarse)):
             parts = in_pieces(problem, pieces)
             for first in plans(parts, self.options.plans, coarse):
                 for plan, measured in _variants(parts, replace(first, pieces=pieces), coarse, self.options.peel):

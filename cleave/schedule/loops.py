@@ -25,11 +25,12 @@ class KernelEmitter(Emitter):
     """An emitter with its reductions."""
 
     def elementwise(self, node: Node, home: Scope) -> Value:
-        """One elementwise operation; a dot that is added to a tile starts from it."""
+        """One elementwise operation; a dot that is added to a tile starts from it, unless it is an exact one, whose chain stays short."""
         if node.kind == "add" and node.dtype == "f32":
             base, part = node.args
             sides = dot_sides(self, part) if part.kind == "contract" and part is not base and self.loop_of(part) is None else None
-            if sides is not None and self.home(part, home) is home and part not in home.memo and part.dtype == "f32":
+            chained = sides is not None and sides.dtype != "f32"
+            if sides is not None and chained and self.home(part, home) is home and part not in home.memo and part.dtype == "f32":
                 start = self.cast(self.value(base, home), "f32")
                 dims = self.tile_dims(self.names(node.axes))
                 if start.var.type.dims == dims == self.tile_dims(self.names(part.axes)) and start.scope in home.chain():

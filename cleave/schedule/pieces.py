@@ -4,6 +4,9 @@ Axes in pieces: an extent that is no power of two as a sum of some, instead of a
     e = 192:    e = e_0 (128 elements)  and  e = 128 + e_128 (64)
     n = 6144 in tiles of 192:   n = 192 * n_tile + n_0  and  n = 192 * n_tile + 128 + n_128
 
+Exact f32 dots need pieces for another reason: a product of theirs is one long chain of sums, whose rounding errors grow with its
+length. The sum of a few shorter chains is as accurate as what PyTorch computes.
+
 A piece is an axis of its own with an index of the axis it is part of. So a value that has the axis is one node for each
 piece, a reduction over it combines a reduction over each, and everything else, plans and emission among them, meets axes
 that fill their tiles.
@@ -27,6 +30,11 @@ MOST = 3
 WASTE = 1.1
 """How many times larger than its extent a padded tile is where pieces are worth considering, at least."""
 GRID_TILES = (192, 96)
+SHORTEST_CHAIN, CHAINS, LONGEST_CHAINED = 16, 4, 256
+"""
+Elements that the chain of an exact dot sums at least, how many chains there are of what is longer, and the most elements that are held
+whole for this.
+"""
 
 
 def binary(size: int) -> tuple[int, ...]:
@@ -39,6 +47,23 @@ def binary(size: int) -> tuple[int, ...]:
     return tuple(out)
 
 
+def chains(problem: Problem) -> tuple[Pieces, ...]:
+    """The axes that exact f32 dots sum and that are small enough to be held whole, in pieces whose sums are chains of their own."""
+    reducing = [node for node in problem.nodes if node.kind in REDUCING]
+    chunked = {name for each in problem.graph.axes if each.chunk_of is not None for name in (each.name, *each.chunk_of)}
+    out: list[Pieces] = []
+    for node in reducing:
+        if node.kind != "contract" or len(node.args) < 2 or {arg.dtype for arg in node.args} != {"f32"}:
+            continue
+        for axis in node.removed:
+            size = problem.sizes.fixed(axis) or 0
+            summed = [other for other in reducing if axis in other.removed]
+            stored = any(axis in result.buffer.axes for result in problem.results)
+            if SHORTEST_CHAIN < size <= LONGEST_CHAINED and summed == [node] and not stored and axis not in chunked:
+                out.append(Pieces(axis, part=max(SHORTEST_CHAIN, power_of_two(size) // CHAINS)))
+    return tuple(out)
+
+
 def worthwhile(size: int) -> bool:
     """Whether few pieces of a size hold notably less than one padded tile."""
     parts = binary(size)
@@ -46,7 +71,16 @@ def worthwhile(size: int) -> bool:
 
 
 def variants(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
-    """Ways to have axes of a kernel's work in pieces beside none. Where only few plans are tried, none with tiles of a grid."""
+    """
+    Ways to have axes of a kernel's work in pieces, first as few as there may be. Where only few plans are tried, none with tiles of a
+    grid.
+    """
+    always = chains(problem)
+    for chosen in ((), *_optional(problem, coarse)):
+        yield *(entry for entry in chosen if all(entry.axis != other.axis for other in always)), *always
+
+
+def _optional(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
     dots = [node for node in problem.nodes if node.kind == "contract" and len(node.args) > 1]
     if not dots:
         return
@@ -96,7 +130,7 @@ def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
             size = entry.tile
         indices: list[Index] = []
         offset = 0
-        for part in binary(size):
+        for part in (entry.part,) * -(-size // entry.part) if entry.part else binary(size):
             own.append(Axis(fresh(f"{entry.axis}_{offset}", taken), extent(min(part, size - offset))))
             indices.append(combined("add", combined("add", start, axis_index(own[-1].name)), number(offset)))
             offset += part

@@ -28,12 +28,13 @@ class Dim:
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """
-    An axis whose extent is no power of two, in pieces that are; with `tile`, each tile of that many elements is in pieces, and tiles are
-    programs of the grid. See `cleave.schedule.pieces`.
+    An axis in pieces: those powers of two that its extent is the sum of, or with `part` as many of that size as it takes. With `tile`,
+    each tile of that many elements is in pieces, and tiles are programs of the grid. See `cleave.schedule.pieces`.
     """
 
     axis: str
     tile: int = 0
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ _CALLS: dict[type[Operation], str] = {
     math.CosOp: "tl.cos",
     math.ErfOp: "tl.erf",
     math.FloorOp: "tl.floor",
+    math.FmaOp: "tl.fma",
     math.AbsFOp: "tl.abs",
     arith.MaxnumfOp: "tl.maximum",
     arith.MinnumfOp: "tl.minimum",

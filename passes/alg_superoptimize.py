@@ -146,10 +146,13 @@ def _enumerate(op: GraphOp, options: SearchOptions, most: int) -> None:
         found = enumerate_values(graph_of(op), most, options, watch)
     place = place_of(op) or op.sym_name.data
     for detour in found.detours:
-        remark(f"{place}: remark: alg.graph: not found by rules: {' and '.join(detour.missing)}; {detour.reason}")
+        remark(f"{place}: remark: alg.graph: not found by rules: {' and '.join(detour.missing)}")
     for cap in found.caps:
         remark(f"{place}: remark: alg.graph: enumeration: {cap}")
-    summary = f"{found.tried} operations were tried, {found.ways} ways of at most {most} operations found, {len(found.detours)} of them new"
+    summary = (
+        f"{found.tried} operations were tried, {found.ways} ways of at most {most} operations found, {len(found.detours)} of them new, "
+        f"{found.elsewhere} with a coefficient elsewhere"
+    )
     remark(f"{place}: remark: alg.graph: enumeration: {summary}")
 
 

@@ -9,8 +9,8 @@ of the graph and the options as long as no time cap fires; caps that were hit ar
 
 Steps: cut a large program into pieces (segments); evaluate a piece at random points (values, meaning), drop maxima that no
 result depends on (freedom), make its operations classes (convert) and close them under the rules (rules, closure, explore); lay
-out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs (emit) and check them
-(verify).
+out the operations among classes (edges); take the cheapest programs (extraction); write them as graphs (emit), place
+their coefficients (scales) and check them (verify).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .explore import Exploration, explore, unsearchable
 from .extraction import Chosen, Limits
 from .options import SearchOptions
 from .regimes import cover, regimes
+from .scales import placed
 from .segments import Segment, joined, segments, unnamed
 from .split import dependent_reductions, split_axes, splittable
 from .verify import Verifier
@@ -96,7 +97,7 @@ class _Search:
 
     def run(self) -> SearchResult:
         original = self.alternative(self.graph, "as written")
-        found = self.ranked(original, [self.alternative(graph, "") for graph in self.found()])
+        found = self.scaled(self.ranked(original, [self.alternative(graph, "") for graph in self.found()]))
         self.lap("verification s")
         distinct = {outline(self.graph): original}
         for entry in found:
@@ -175,6 +176,17 @@ class _Search:
         most = self.written[0] * self.options.cost_factor
         rest = [i for i in rest if work(found[i].graph, self.regimes[0], self.options.hoist) <= most]
         return [found[i] for i in (*first, *rest)]
+
+    def scaled(self, found: list[Alternative]) -> list[Alternative]:
+        """The programs, and behind the best one the same with coefficients at cheaper places, if that is worth something."""
+        graph = placed(found[0].graph, self.regimes[0], self.options.hoist) if found else None
+        if graph is None:
+            return found
+        problem = differs(((found[0].graph,), graph, self.options.seed))
+        if problem is not None:
+            self.caps.append(f"coefficients placed otherwise were refused by the verifier: {problem}")
+            return found
+        return [found[0], self.alternative(graph, ""), *found[1:]]
 
     def found(self) -> list[Graph]:
         """The verified programs, in no particular order; none where there is nothing to compute."""

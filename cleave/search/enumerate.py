@@ -5,7 +5,7 @@ The law: from the values that a program computes as written, every operation is 
 operations deep; where the next gives a value that is known already, this is another way to compute that value, and the values
 between join the known ones (`ROUNDS`, `SLACK`). No rule takes part. What the rules should have found, and have not, are
 the values of such *detours* that their e-graph lacks, provided that the program along the detour passes the verifier and has no
-more operations than allowed.
+more operations than allowed. Values are compared up to a coefficient: `multiples` says why, and `scales` places coefficients.
 
 A value is tried only if the results are *reducible* to it (pruning):
 
@@ -28,11 +28,13 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from ..graph import Attr, Builder, Graph, Op, Output
+from .attributes import axis_names
 from .cost import hinted_sizes
 from .dimensions import Dimension, dimensions
 from .egraph import EGraph
 from .explore import Exploration, explore
 from .meaning import FLOATS, evaluate, operation, truncates
+from .multiples import Multiples
 from .options import SearchOptions
 from .verify import Verifier
 from .watch import Watch, unwatched
@@ -61,6 +63,7 @@ class Recipe(NamedTuple):
 
 
 FREE = ("input", "constant", "size", "iota", "cast")
+OPPOSITE = {"mul": "div", "div": "mul", "add": "sub", "sub": "add", "contract": "div"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +72,27 @@ class Detour:
     A way to compute a value of the program that the rules do not know.
 
     `program` takes it, verified; `operations` counts what it takes beyond arguments and constants, `work` is its cost over
-    that of the program as written. `missing` describes the values that the e-graph of the rules lacks, `reason` says why they do.
+    that of the program as written. `missing` describes the values that the e-graph of the rules lacks.
     """
 
     program: Graph
     operations: int
     work: float
     missing: tuple[str, ...]
-    reason: str
-
-
-COEFFICIENT = "a constant or a size is applied elsewhere; rules keep it in the flat product that has it"
-UNKNOWN = "no rule gives these values"
 
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """What was tried: values by depth, known values at the end, the ways between them, and what the rules lack."""
+    """
+    What was tried: operations, known values at the end, the ways between them, and what the rules lack.
+
+    On `elsewhere` of the ways a coefficient is applied elsewhere than in the e-graph of the rules, and nothing else is new.
+    """
 
     tried: int
     known: int
     ways: int
+    elsewhere: int
     detours: tuple[Detour, ...]
     caps: tuple[str, ...]
 
@@ -99,7 +102,7 @@ def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOpti
     options = options or SearchOptions()
     explored = explore(graph, options, watch)
     if isinstance(explored, str):
-        return Enumeration(0, 0, 0, (), (explored,))
+        return Enumeration(0, 0, 0, 0, (), (explored,))
     return _Enumeration(graph, explored, most_operations, options.seed, watch).run()
 
 
@@ -120,7 +123,7 @@ class _Enumeration:
         self.positive: set[Key] = set()
         self.divisors: set[Key] = set()
         self.detours: dict[tuple[Key, ...], Detour] = {}
-        self.ways = self.tried = self.factors = 0
+        self.ways = self.tried = self.elsewhere = self.factors = 0
         self.joining: dict[Key, None] = {}
         self.count = sum(op.kind not in FREE for op in self.graph.ops)
         self._made: dict[Recipe, Key | None] = {}
@@ -132,6 +135,8 @@ class _Enumeration:
         self.low = tuple(min(column) for column in columns)
         self.high = tuple(max(column) for column in columns)
         self.of_rules = {self.e.intern(entry.value) for entry in explored.egraph.classes}
+        coefficients = [key for key in self.known if self.coefficient(key) and key not in self.trivial]
+        self.multiples = Multiples(self.space, [self.e.value(key) for key in coefficients], map(self.e.value, self.of_rules))
         kinds = {op.kind for op in self.graph.ops}
         self.subtracts = not kinds.isdisjoint(("sub", "neg"))
         self.unary = tuple(kind for kind in UNARY if kind in kinds)
@@ -180,14 +185,14 @@ class _Enumeration:
             self.known |= self.joining
         else:
             self.cap(f"{len(self.joining)} values that joined in round {ROUNDS} were not operands any more")
-        return Enumeration(self.tried, len(self.known), self.ways, tuple(self.detours.values()), tuple(self.caps))
+        return Enumeration(self.tried, len(self.known), self.ways, self.elsewhere, tuple(self.detours.values()), tuple(self.caps))
 
     # Ways between known values.
 
     def follow(self, last: Recipe, key: Key) -> None:
         """Takes the values on the way to a known one among the known ones; records those that the rules lack."""
         new = self.new_values(last)
-        if not new or undone(last, [self.recipe[value] for value in new]) or any(self.cancels(value) for value in new):
+        if not new or self.undone(last, [self.recipe[value] for value in new]) or any(self.cancels(value) for value in new):
             return
         program = self.program(last, key)
         count = 0 if program is None else sum(op.kind not in FREE for op in program.ops)
@@ -197,10 +202,11 @@ class _Enumeration:
         missing = tuple(value for value in new if value not in self.of_rules)
         if count <= self.count + SLACK:
             self.joining |= dict.fromkeys(new)
-        if missing and missing not in self.detours and self.verifier.problem(program) is None:
+        new_to_rules = tuple(value for value in missing if not self.multiples.has(self.e.value(value)))
+        self.elsewhere += bool(missing) and not new_to_rules
+        if new_to_rules and new_to_rules not in self.detours and self.verifier.problem(program) is None:
             ratio = work(program, hinted_sizes(program)) / work(self.written, hinted_sizes(self.written))
-            reason = COEFFICIENT if any(self.scales(value) for value in missing) else UNKNOWN
-            self.detours[missing] = Detour(program, count, ratio, tuple(self.text(value) for value in missing), reason)
+            self.detours[new_to_rules] = Detour(program, count, ratio, tuple(self.text(value) for value in new_to_rules))
 
     def cancels(self, value: Key) -> bool:
         """Whether a value multiplies another one with its inverse, or a power of it: such as v rsqrt(v)^2."""
@@ -217,10 +223,24 @@ class _Enumeration:
         visit(value, False)
         return any(len(found) == 2 for found in signs.values())
 
-    def scales(self, value: Key) -> bool:
-        """Whether a value is a coefficient, or another one scaled by one, or made of such by products and sums over axes."""
-        kind, _, args, _ = self.recipe[value]
-        return self.coefficient(value) or (kind in ("mul", "div", "contract", "reduce") and any(self.scales(arg) for arg in args))
+    def undone(self, last: Recipe, before: Sequence[Recipe]) -> bool:
+        """Whether an operation takes back an operand that an earlier one has put in."""
+        for recipe in before:
+            meets = bool(set(last.args) & self.put_in(recipe))
+            if meets and (OPPOSITE.get(recipe.kind) == last.kind or (last.kind == recipe.kind and last.kind in ("sub", "div"))):
+                return True
+        return False
+
+    def put_in(self, recipe: Recipe) -> set[Key]:
+        """The operands of an operation; a contraction over axes that one operand lacks multiplies by the sum of the other over them."""
+        found = set(recipe.args)
+        if recipe.kind == "contract":
+            mask = self.e.mask_of(axis_names(recipe.attr[0]))
+            for alone, other in (recipe.args, recipe.args[::-1]):
+                total = self._made.get(Recipe("reduce", ("sum", *recipe.attr), (alone,)))
+                if total is not None and not self.e.mask(other) & mask:
+                    found.add(total)
+        return found
 
     def coefficient(self, value: Key) -> bool:
         """Whether a value is made of constants and sizes alone."""
@@ -417,13 +437,3 @@ class _Enumeration:
             self.recipe[key], self.dimension[key] = recipe, dimension
             self.note_positive(key)
         return key
-
-
-def undone(last: Recipe, before: Sequence[Recipe]) -> bool:
-    """Whether an operation takes back an operand that an earlier one has put in."""
-    opposite = {"mul": "div", "div": "mul", "add": "sub", "sub": "add", "contract": "div"}
-    for recipe in before:
-        meets = bool(set(last.args) & set(recipe.args))
-        if meets and (opposite.get(recipe.kind) == last.kind or (last.kind == recipe.kind and last.kind in ("sub", "div"))):
-            return True
-    return False

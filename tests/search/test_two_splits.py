@@ -76,12 +76,13 @@ def test_a_mean_of_means_over_either_axis_is_refused(wrong: str) -> None:
     assert Verifier(whole, 0).problem(split) is None
     builder = Builder("f", split.symbols, split.axes, split.inputs)
     value = 0
-    for axis, outer in (("k", "s"), ("n", "s2")):
-        value = builder.add("split", value, attr=(axis, outer, f"{axis}i"), dtype="f32")
-    for axis, outer in (("k", "s"), ("n", "s2")):
-        value = builder.add("reduce", value, attr=("sum", (f"{axis}i",)), dtype="f32")
+    chunks = [(*axis.chunk_of, axis.name) for axis in split.axes if axis.chunk_of is not None]
+    for axis, outer, inner in chunks:
+        value = builder.add("split", value, attr=(axis, outer, inner), dtype="f32")
+    for axis, outer, inner in chunks:
+        value = builder.add("reduce", value, attr=("sum", (inner,)), dtype="f32")
         if axis in wrong:
-            value = builder.add("div", value, builder.add("size", attr=(f"{axis}i",)), dtype="f32")
+            value = builder.add("div", value, builder.add("size", attr=(inner,)), dtype="f32")
         value = builder.add("reduce", value, attr=("sum", (outer,)), dtype="f32")
         value = builder.add("div", value, builder.add("size", attr=(outer if axis in wrong else axis,)), dtype="f32")
     problem = Verifier(whole, 0).problem(builder.finish([Output(value, "m", "f16")]))

@@ -199,8 +199,8 @@ class Measure:
                         self.scalars[id(out)] = self.scalars[id(value)]
                         self.sources[id(out)] = self._from((value,))
                     self.counts.work += 1.5 * _elements(value) * trips
-                case Dot(a=a, b=b, out=out):
-                    self._dot(a, b, out, trips)
+                case Dot(a=a, b=b, out=out, acc=acc):
+                    self._dot(a, b, out, acc is not None, trips)
                 case For():
                     self._loop(statement, trips)
                 case Last():
@@ -260,7 +260,7 @@ class Measure:
         elif wide is not None:
             self.resident += size
 
-    def _dot(self, a: Var, b: Var, out: Var, trips: float) -> None:
+    def _dot(self, a: Var, b: Var, out: Var, in_place: bool, trips: float) -> None:
         rows, columns = (size for _, size in out.type.dims[-2:])
         over = a.type.dims[-1][1]
         flops = 2.0 * rows * columns * over * trips
@@ -273,7 +273,7 @@ class Measure:
             self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
         width = BYTES[a.type.dtype]
         self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
-        if out.type.dims not in self.kept:
+        if not in_place or out.type.dims not in self.kept:
             self.widest = max(self.widest, _elements(out) * 4)
 
     def _loop(self, op: For, trips: float) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from . import lanes
+from .hazards import separated
 from .indices import Indices
 from .lanes import Lane
 from .nodes import Index, Node, axis_index
@@ -100,7 +101,7 @@ class Emitter(Indices):
             case _:
                 return self.elementwise(node, home)
 
-    def load(self, node: Node, home: Scope, order: Sequence[str] | None, eviction: str = "") -> Value:
+    def load(self, node: Node, home: Scope, order: Sequence[str] | None) -> Value:
         """Reads a tile, in layout order or with its dimensions in the order given."""
         buffer = self.problem.buffers[int(str(node.attr[0]))]
         index = tuple((axis, self.place(at, home).var) for axis, at in node.where)
@@ -109,7 +110,7 @@ class Emitter(Indices):
         if order is not None:
             dims = tuple((name, self.by_name[name].tile) for name in order)
         out = Var(buffer.name, TileType(dims, buffer.dtype), f"{buffer.name} [{', '.join(axis for axis, _ in index)}]")
-        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None, eviction, self.is_fresh(buffer)))
+        home.statements.append(Load(out, buffer, index, check, 0.0 if check else None, fresh=self.is_fresh(buffer)))
         false: dict[str, Lane] = {}
         for name, _ in dims:
             if self.ragged[name]:
@@ -249,7 +250,7 @@ class Emitter(Indices):
             tuple(self.arguments.items()),
             tuple(self.checked.items()),
             tuple(self.grid),
-            tuple(self.root.statements),
+            separated(self.root.statements),
             self.plan.num_warps,
             self.plan.num_stages,
         )

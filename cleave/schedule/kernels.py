@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .cost import START, Cost, Measure, estimate, measure
+from .hazards import mended
 from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
 from .nodes import axis_index
@@ -87,12 +88,37 @@ class Kernels:
         for pieces in dict.fromkeys(variants(problem, coarse)):
             parts = in_pieces(problem, pieces)
             for first in plans(parts, self.options.plans, coarse):
-                for plan, measured in _variants(parts, replace(first, pieces=pieces), coarse, self.options.peel):
+                for plan, measured in self._variants(parts, replace(first, pieces=pieces), coarse):
                     for warps, stages in launches(parts, plan):
                         cost = estimate(measured, warps, stages, parts.sizes, self.target)
                         if cost is not None:
                             found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)
+
+    def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
+        """
+        A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
+        `peel` wants it with loops that have a body without masks.
+        """
+
+        def kernel(of: Plan) -> Kernel:
+            return mended(KernelEmitter(problem, of).kernel(), self.target)
+
+        try:
+            measured = measure(kernel(plan), problem.sizes)
+        except InfeasibleError:
+            return
+        yield plan, measured
+        if coarse:
+            return
+        for moved in _longest_first(problem, plan, measured):
+            plan, measured = moved, measure(kernel(moved), problem.sizes)
+            yield plan, measured
+        if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
+            plan = replace(plan, peeled=True)
+            peeled = kernel(plan)
+            if _loops(peeled) > _loops(measured.kernel):
+                yield plan, measure(peeled, problem.sizes)
 
     def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
         """
@@ -115,7 +141,7 @@ class Kernels:
         """The ways in which the last program to arrive may do the second part."""
         for dims in endings(join.second, join.plan, join.plan.num_warps * self.target.warp):
             try:
-                measured = measure(join.kernel(dims), self.source.sizes)
+                measured = measure(mended(join.kernel(dims), self.target), self.source.sizes)
             except InfeasibleError:
                 continue
             plan = replace(join.plan, last=dims)
@@ -175,28 +201,6 @@ def by_library(choice: Choice, call: LibraryCall, target: Target) -> Choice:
     cost = choice.cost
     seconds = target.launch + START + max(cost.dot_flops / target.dot_rate, cost.memory_bytes / target.bandwidth)
     return replace(choice, cost=replace(cost, seconds=seconds), call=call)
-
-
-def _variants(problem: Problem, plan: Plan, coarse: bool, peel: bool) -> Iterator[tuple[Plan, Measure]]:
-    """
-    A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where `peel`
-    wants it with loops that have a body without masks.
-    """
-    try:
-        measured = measure(KernelEmitter(problem, plan).kernel(), problem.sizes)
-    except InfeasibleError:
-        return
-    yield plan, measured
-    if coarse:
-        return
-    for moved in _longest_first(problem, plan, measured):
-        plan, measured = moved, measure(KernelEmitter(problem, moved).kernel(), problem.sizes)
-        yield plan, measured
-    if peel and any(dim.role == "loop" for dim in plan.dims):
-        plan = replace(plan, peeled=True)
-        kernel = KernelEmitter(problem, plan).kernel()
-        if _loops(kernel) > _loops(measured.kernel):
-            yield plan, measure(kernel, problem.sizes)
 
 
 def _longest_first(problem: Problem, plan: Plan, measured: Measure) -> list[Plan]:

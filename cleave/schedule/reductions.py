@@ -205,30 +205,19 @@ def dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: Sc
 
 
 def _operand(emitter: Emitter, node: Node, sides: Sides, left: bool, scope: Scope) -> Value:
-    """
-    A dot operand; what is loaded for it alone is loaded with its dimensions already in the order of its side.
-
-    A value that register code uses too is loaded a second time under another cache hint: pipelined loads that feed both a
-    warp-group dot and registers are miscompiled by Triton 3.6 to 3.9, and equal loads would be merged.
-    """
+    """A dot operand; what is loaded is loaded with its dimensions already in the order of its side."""
     wanted = (sides.rows, sides.over) if left else (sides.over, sides.columns)
     names = emitter.names(node.axes)
     order = tuple(name for name in wanted if name in names)
     if node.kind != "load" or set(order) != names:
         return emitter.value(node, scope)
     home = emitter.home(node, scope)
-    twice = home.dim is not None and _has_register_use(emitter, node)
-    if tuple(name for name, _ in emitter.tile_dims(names)) == order and not twice:
+    if tuple(name for name, _ in emitter.tile_dims(names)) == order:
         return emitter.value(node, scope)
     key = ("load", node.id, order)
     if key not in home.memo:
-        home.memo[key] = emitter.load(node, home, order, "evict_last" if twice else "")
+        home.memo[key] = emitter.load(node, home, order)
     return home.memo[key]
-
-
-def _has_register_use(emitter: Emitter, node: Node) -> bool:
-    users = [user for user in emitter.problem.nodes if node in user.args]
-    return any(user.kind != "contract" or dot_sides(emitter, user) is None for user in users)
 
 
 def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], dtype: str, scope: Scope) -> Value:

@@ -26,6 +26,9 @@ OVER_TILES = (16, 32, 64, 128)
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)
+WARP_GROUP_ROWS = 64
+DEEP = 128 * 128
+"""Elements of the largest tile of a plan for which more stages than usual may fit and be worth it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,19 @@ def _plans(problem: Problem, coarse: bool) -> Iterator[Plan]:
             ordered = tuple(dims[place] for place in order)
             raster = _raster(problem, ordered)
             yield Plan(ordered, raster)
+            if not coarse and _better_turned(problem, ordered):
+                tiled = [dim for dim in ordered if dim.tile > 1]
+                yield Plan((*reversed(tiled), *(dim for dim in ordered if dim.tile == 1)), raster)
+
+
+def _better_turned(problem: Problem, dims: Sequence[Dim]) -> bool:
+    """
+    Whether the dots of a plan may gain from their sides exchanged: they have fewer rows than the tensor cores of a warp group take, and
+    as many columns. Where logits are shifted, what one dot makes is what another reads, in the layout that a dot leaves.
+    """
+    rows, columns = dims[0].tile, max((dim.tile for dim in dims[1:] if dim.role == "grid"), default=1)
+    shifted = any(node.kind == "shift" for node in problem.nodes)
+    return dims[0].role == "grid" and 1 < rows < WARP_GROUP_ROWS <= columns and bool(contractions(problem)) and not shifted
 
 
 def _middle(choices: tuple[tuple[Role, int], ...]) -> tuple[tuple[Role, int], ...]:
@@ -295,5 +311,6 @@ def launches(problem: Problem, plan: Plan) -> list[tuple[int, int]]:
         warps = (4,)
     else:
         warps = (4, 2) if largest >= 512 else (1,)
-    stages = (3, 2, 4) if any(dim.role == "loop" for dim in dims) else (2,)
+    looped = any(dim.role == "loop" for dim in dims)
+    stages = ((3, 2, 4, 5, 6) if largest < DEEP else (3, 2, 4)) if looped else (2,)
     return [(warp, stage) for warp in warps for stage in stages]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from cleave.schedule.kernels import Choice
 from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.plans import plans
+from cleave.schedule.roles import Plan
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 from cleave.schedule.statements import InfeasibleError
@@ -30,13 +32,13 @@ GRAPHS = {
 }
 
 
-def every_plan(graph: Graph, most: int) -> int:
-    """Runs the graph as one kernel under every plan, evenly thinned to about `most`; returns how many ran."""
+def every_plan(graph: Graph, most: int, wanted: Callable[[Plan], bool] = lambda plan: True) -> int:
+    """Runs the graph as one kernel under every plan that is wanted, evenly thinned to about `most`; returns how many ran."""
     sizes = Sizes(graph, {}, frozenset())
     source = source_of(aligned(graph, degrees(graph)), sizes)
     group = items(source, ())
     problem = problem_of(source, graph.name, group, {})
-    found = list(plans(problem, 100000))
+    found = [plan for plan in plans(problem, 100000) if wanted(plan)]
     ran = 0
     for plan in found[:: max(1, len(found) // most)]:
         for peeled in (False, True):
@@ -54,3 +56,11 @@ def every_plan(graph: Graph, most: int) -> int:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_plan(name: str) -> None:
     assert every_plan(GRAPHS[name], 12) >= 16
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_few_rows_may_be_columns(gated: bool) -> None:
+    """With the sides of dots exchanged, the long side fills the rows of the tensor cores; not where one dot reads another's result."""
+    graph = norm_linear(m="16", k="150", c="200", gated=gated)
+    assert every_plan(graph, 12, lambda plan: plan.dims[0].name == "c" and plan.dims[0].tile > 1) >= 8
+    assert not every_plan(attention(m="16", n="200", d="64", e="128"), 12, lambda plan: plan.dims[0].name != "m")

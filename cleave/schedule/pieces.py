@@ -115,6 +115,8 @@ def _on_sides(dots: Sequence[Node], axis: str) -> bool:
 
 def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
     """The same work with axes in pieces."""
+    if not chosen:
+        return problem
     graph, sizes = problem.graph, problem.sizes
     taken = {axis.name for axis in graph.axes} | {symbol.name for symbol in graph.symbols}
     made: dict[str, tuple[Index, ...]] = {}

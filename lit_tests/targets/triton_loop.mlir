@@ -40,3 +40,27 @@ tt.func public @everywhere(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
 // CHECK:      def everywhere(x, y):
 // CHECK-NEXT:     v = tl.load(x + tl.zeros([16], tl.int32))
 // CHECK-NEXT:     tl.store(y + tl.zeros([16], tl.int32), v)
+
+// The last program to arrive: counted by an atomic behind a barrier, set back, and the rest under an `if`.
+sched.kernel @last (%p: !sched.buffer<[s : 32, m : 1], f32>, %c: !sched.buffer<[tile : 1], i32>, %z: !sched.buffer<[m : 1], f32>)
+    sizes (%s_size = s) grid (%m0 = m by 8 count 4, %s0 = s by 1 count s) warps 1 stages 2 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %eight = sched.constant 8 : !sched.tile<[], index>
+  %one = sched.constant 1.0 : !sched.tile<[m = 8], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 8], index>
+  %tile = sched.floordiv %m0, %eight : !sched.tile<[], index>
+  sched.store %one to %p [s = %s0, m = %m]
+  sched.last %c [tile = %tile] of %s_size {
+    %s = sched.range %zero : !sched.tile<[s = 4], index>
+    %x = sched.load %p [s = %s, m = %m] check [s < %s_size] other 0.0 fresh : !sched.tile<[s = 4, m = 8], f32>
+    %y = sched.reduce sum %x over s : !sched.tile<[m = 8], f32>
+    sched.store %y to %z [m = %m]
+  }
+}
+// CHECK:      def last(p_ptr, c_ptr, z_ptr, s_size):
+// CHECK:          tl.debug_barrier()
+// CHECK-NEXT:     before = tl.atomic_add([[AT:.*]], 1, sem="acq_rel", scope="gpu")
+// CHECK-NEXT:     if before == s_size - 1:
+// CHECK:              tl.store([[AT]], 0)
+// CHECK:              x = tl.load({{.*}}cache_modifier=".cg")
+// CHECK:              tl.store(z_ptr + {{.*}}, tl.sum(x, 0))

@@ -13,6 +13,8 @@ from .errors import CleaveError
 if TYPE_CHECKING:
     from .api import Compiled, Kernel, Report, compile
 
+__version__ = "0.1.0"
+
 __all__ = ["CleaveError", "Compiled", "Kernel", "Report", "compile"]
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from cleave import __version__
+
 MEASURING = """
 Every contender's result is compared with float64, then all are timed in turn, round after round: as replays of a CUDA graph and as
 plain calls, after the L2 cache was flushed by writes and by reads. Medians count, and of the ratios for both flushes the lower one.
@@ -66,6 +68,7 @@ def measuring(add: Callable[..., Parser], name: str, text: str, more: str = "") 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     out = Parser(prog="cleave-bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    out.add_argument("--version", action="version", version=f"cleave-bench {__version__}")
     commands = out.add_subparsers(dest="command", required=True, parser_class=Parser)
     add = commands.add_parser
     programs = measuring(add, "programs", "attention, norm + linear and norm + SwiGLU at several sizes")

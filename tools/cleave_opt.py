@@ -19,7 +19,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, cast
 
@@ -32,6 +31,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, Shrink
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.files import read, told, write
 from cleave.parsing import parse_module, verify
@@ -46,7 +46,7 @@ class CleaveOpt(xDSLOptMain):
     """xDSL's driver with Cleave's dialects, passes and targets, MLIR's pipelines and located errors."""
 
     passes: tuple[ModulePass, ...] = ()
-    version_format = f"cleave-opt {version('cleave')} (xDSL {{xdsl_version}})"
+    version_format = f"cleave-opt {__version__} (xDSL {{xdsl_version}})"
 
     def register_all_dialects(self) -> None:
         for universe in _universes():

@@ -21,6 +21,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.universe import XDSL_UNIVERSE
 
+from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
 from cleave.files import read, told, write
@@ -190,6 +191,7 @@ def natural(text: str) -> int:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cleave-run", description="Runs the programs of a module on the CPU.")
+    parser.add_argument("--version", action="version", version=f"cleave-run {__version__}")
     parser.add_argument("file", help="module to run, - for standard input")
     parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
     parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")

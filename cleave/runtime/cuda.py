@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from cleave.layouts import contiguous_strides
 from cleave.runtime.binary import Binary
 from cleave.runtime.driver import Launcher, function
 from cleave.runtime.launch import Bound, Launch, Place, Step
@@ -83,7 +84,7 @@ class CudaBound(Bound):
         self._scratch = [number for number, size in enumerate(self._kernels.scratch) if size]
         places = [*self.workspaces, *scratch]
         self._workspaces = Workspaces(places, self.device) if places else None
-        self._specs = [(shape, place.dtype) for place, shape in zip(self.outputs, self.shapes, strict=True)]
+        self._specs = [(shape, contiguous_strides(shape), place.dtype) for place, shape in zip(self.outputs, self.shapes, strict=True)]
         self._lock = threading.Lock()
 
     def run(self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
@@ -102,7 +103,8 @@ class CudaBound(Bound):
 
         The list is extended. `inputs` begin at the addresses, in any shape; none are needed where `kernels_only`. Only where `direct`.
         """
-        results = [torch.empty(shape, dtype=dtype, device=self.device) for shape, dtype in self._specs]
+        # With strides given this takes two thirds of the time.
+        results = [torch.empty_strided(shape, strides, dtype=dtype, device=self.device) for shape, strides, dtype in self._specs]
         for result in results:
             addresses.append(result.data_ptr())
         stream = self._raw_stream(self.index)

@@ -57,8 +57,10 @@ class Product:
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> None:
         """Runs on tensors that begin where their buffers do."""
-        with torch.no_grad():
-            torch.mm(self.left.of(tensors), self.right.of(tensors), out=self.out.of(tensors))
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                return self(tensors)
+        torch.mm(self.left.of(tensors), self.right.of(tensors), out=self.out.of(tensors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ def _better_turned(problem: Problem, dims: Sequence[Dim]) -> bool:
     Whether the dots of a plan may gain from their sides exchanged: they have fewer rows than the tensor cores of a warp group take, and
     as many columns. Where logits are shifted, what one dot makes is what another reads, in the layout that a dot leaves.
     """
+    if not dims:
+        return False
     rows, columns = dims[0].tile, max((dim.tile for dim in dims[1:] if dim.role == "grid"), default=1)
     shifted = any(node.kind == "shift" for node in problem.nodes)
     return dims[0].role == "grid" and 1 < rows < WARP_GROUP_ROWS <= columns and bool(contractions(problem)) and not shifted

@@ -107,10 +107,10 @@ def test_affected_versions_and_machines() -> None:
 def test_products_of_registers_are_found_and_mended(make: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tiles have them, with the same value after as before; those of few rows or of one instruction do not."""
     monkeypatch.setattr("cleave.schedule.hazards.triton_version", lambda: NEW)
-    graph = make(m="128", k="512", c="256")
+    graph = make(m="2048", k="2048", c="2048")
     small = make(m="70", k="130", c="72")
     found = 0
-    for program in ways(graph, ScheduleOptions(plans=64, ranked=24)):
+    for program in ways(graph, ScheduleOptions(ranked=64)):
         for kernel in program.kernels:
             unsafe = overwritten(kernel)
             found += bool(unsafe)

@@ -12,7 +12,8 @@ One `sched.kernel` as a `tt.func`: addresses, masks and broadcasts from names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast as typed
 
 from xdsl.dialects import arith, gpu, scf
@@ -39,6 +40,13 @@ from cleave.lowering.functions import Functions
 from cleave.lowering.tensors import Blocks, Tensor, add, annotate, apply, cast, constant, constant_of, multiply, spread, width
 
 i8 = IntegerType(8)
+_FLOATS: Mapping[str, Callable[[SSAValue, SSAValue], Operation]] = {
+    "sum": arith.AddfOp,
+    "max": arith.MaxnumfOp,
+    "min": arith.MinnumfOp,
+    "maxnum": arith.MaxnumfOp,
+}
+_INTEGERS: Mapping[str, Callable[[SSAValue, SSAValue], Operation]] = {"sum": arith.AddiOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
 _BINARY = frozenset(("add", "sub", "mul", "div", "max", "min", "pow", "floordiv", "mod", "and", "or"))
 
 
@@ -342,15 +350,22 @@ class _Lowering:
             source = cast(self.blocks, source, f32)
         elif element == i1:
             raise CleaveError(op, "a reduction of booleans has no Triton form", "cast to i32 first")
-        kind = source.element
-        block = Block(arg_types=[kind, kind])
-        floats: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {"sum": arith.AddfOp, "max": arith.MaxnumfOp, "min": arith.MinnumfOp}
-        integers: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {"sum": arith.AddiOp, "max": arith.MaxSIOp, "min": arith.MinSIOp}
-        combine = (floats if isinstance(kind, AnyFloat) else integers)[op.kind.data](block.args[0], block.args[1])
-        block.add_ops([combine, tt.ReduceReturnOp(combine.results[0])])
-        axis = source.dims.index(op.dim.data)
-        reduced = Tensor(self.blocks.value(tt.ReduceOp(source.value, axis, Region(block))), tuple(op.out.type.shape))
+        kind, dim = op.kind.data, op.dim.data
+        reduced = self.reduced(kind, source, dim)
+        if kind in ("max", "min") and isinstance(source.element, AnyFloat):
+            # Triton's reductions leave NaN out.
+            unordered = cast(self.blocks, self.functions.compare("ne", source, source), i32)
+            found = self.functions.compare("gt", self.reduced("max", unordered, dim), Tensor(constant(self.blocks, 0, i32)))
+            reduced = self.functions.select(found, self.functions.number(math.nan, reduced), reduced)
         self.put(op.out, cast(self.blocks, reduced, element))
+
+    def reduced(self, kind: str, source: Tensor, dim: str) -> Tensor:
+        """A tensor without one of its dimensions; a maximum or minimum of floats is that of what is not NaN."""
+        block = Block(arg_types=[source.element, source.element])
+        combine = (_FLOATS if isinstance(source.element, AnyFloat) else _INTEGERS)[kind](block.args[0], block.args[1])
+        block.add_ops([combine, tt.ReduceReturnOp(combine.results[0])])
+        value = self.blocks.value(tt.ReduceOp(source.value, source.dims.index(dim), Region(block)))
+        return Tensor(value, tuple(name for name in source.dims if name != dim))
 
     def dot(self, op: sched.DotOp) -> None:
         a, b = self.get(op.a), self.get(op.b)

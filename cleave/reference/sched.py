@@ -147,7 +147,7 @@ class Machine:
                 case Store():
                     self.store(statement)
                 case Reduce(out=out, kind=kind, value=value, dim=dim):
-                    function = {"sum": np.add, "max": np.maximum, "min": np.minimum}[kind]
+                    function = {"sum": np.add, "max": np.maximum, "min": np.minimum, "maxnum": np.fmax}[kind]
                     if out.type.names != tuple(name for name in value.type.names if name != dim):
                         raise self.fault(
                             f"reduction of {_spelled(value.type.dims)} over {dim} gives '{out.name}' {_spelled(out.type.dims)}"

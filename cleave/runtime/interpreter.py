@@ -10,7 +10,7 @@ Where the interpreter differs from a GPU:
 - f32 dots are always exact: `input_precision="tf32"` and `"tf32x3"` mean ieee.
 - A dot of f32 (or of emulated bf16) is summed in float64 and rounded once a tile; a GPU gives the error of its order of sums.
 - Other sums and dots add in numpy's order; exp, log and the like are numpy's, correct to half a unit or so in the last place.
-- A maximum or minimum over a dimension keeps NaN; a GPU skips it.
+- `tl.max` and `tl.min` keep NaN; a GPU leaves it out, which the code that is emitted for `sched.reduce` makes up for.
 - Programs run one after another: races, and the overwriting of a buffer that is still read, cannot show.
 - Reading out of bounds reads what is there or crashes the worker; lanes that a mask switches off read 0 where no other value
   is given.

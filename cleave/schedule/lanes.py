@@ -82,7 +82,7 @@ def joined(a: Lane, b: Lane) -> Lane:
 
 def reduced(kind: str, lane: Lane) -> Lane:
     """The lane value, along another dimension, of a reduction whose operand holds `lane` there."""
-    if lane == 0.0 or kind in ("max", "min"):
+    if lane == 0.0 or kind in ("max", "min", "maxnum"):
         return lane
     return FINITE if finite(lane) else UNKNOWN
 

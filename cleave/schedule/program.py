@@ -110,7 +110,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """Removes dimension `dim` of `value` by sum, max or min."""
+    """Removes dimension `dim` of `value` by sum, max or min; of floats, maxnum is the maximum of what is not NaN."""
 
     out: Var
     kind: str

@@ -57,7 +57,8 @@ def highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
     value = emitter.cast(emitter.value(logits, scope), "f32")
     value = _without_false_lanes(emitter, value, shift, -INFINITY, scope)
     _remember(emitter, logits, value)
-    top = _reduce_tile(emitter, "max", value, shift, scope)
+    # A logit that is NaN makes its exponential NaN, whatever the level.
+    top = _reduce_tile(emitter, "maxnum", value, shift, scope)
     return emitter.times(top, unit_of(shift), "level")
 
 
@@ -94,7 +95,7 @@ def _reduce_tile(emitter: Emitter, kind: str, value: Value, node: Node, scope: S
         if dim.name not in value.var.type.names:
             continue
         dims = tuple(entry for entry in value.var.type.dims if entry[0] != dim.name)
-        out = Var(kind, TileType(dims, value.var.type.dtype))
+        out = Var(kind.removesuffix("num"), TileType(dims, value.var.type.dtype))
         scope.statements.append(Reduce(out, kind, value.var, dim.name))
         value = Value(out, scope, {name: lanes.reduced(kind, value.lanes[name]) for name, _ in dims if name in value.lanes})
     return value

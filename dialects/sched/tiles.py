@@ -42,7 +42,7 @@ from cleave.assembly import (
     Operand,
     type_in_scope,
 )
-from cleave.dialects.sched.types import NAME, TileType, Word, is_scalar_index, parse_defined, print_tail, spelled, tile_of
+from cleave.dialects.sched.types import FLOAT_TYPES, NAME, TileType, Word, is_scalar_index, parse_defined, print_tail, spelled, tile_of
 
 
 @irdl_op_definition
@@ -69,7 +69,11 @@ class RangeOp(IRDLOperation):
 
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
-    """Removes one dimension by sum, max or min: `sched.reduce max %x over n : !sched.tile<[m = 64], f32>`."""
+    """
+    Removes one dimension by sum, max, min or maxnum: `sched.reduce max %x over n : !sched.tile<[m = 64], f32>`.
+
+    A maximum or minimum with a NaN among its elements is NaN; maxnum, of floats, leaves those out.
+    """
 
     name = "sched.reduce"
     kind = prop_def(StringAttr)
@@ -85,8 +89,10 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         shape, out = tile_of(self.value).shape, tile_of(self.out)
-        if self.kind.data not in ("sum", "max", "min"):
-            raise VerifyException(f"'{self.kind.data}' is not a reduction; use sum, max or min")
+        if self.kind.data not in ("sum", "max", "min", "maxnum"):
+            raise VerifyException(f"'{self.kind.data}' is not a reduction; use sum, max, min or maxnum")
+        if self.kind.data == "maxnum" and not isinstance(tile_of(self.value).element, FLOAT_TYPES):
+            raise VerifyException(f"maxnum is a reduction of floats, not of {tile_of(self.value).element}; use max")
         if self.dim.data not in shape:
             raise VerifyException(f"dimension '{self.dim.data}' is not in the operand {spelled(shape)}")
         del shape[self.dim.data]

@@ -177,12 +177,19 @@ sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
 // CHECK: sched.kernel: axis 'm' is checked against two extents; use one value for an axis
 // -----
 
-// Reductions are sum, max and min.
+// Reductions are sum, max, min and maxnum, the last of floats.
 sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
   %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
   %z = sched.reduce prod %x over m : !sched.tile<[], f32>
 }
-// CHECK: sched.reduce: 'prod' is not a reduction; use sum, max or min
+// CHECK: sched.reduce: 'prod' is not a reduction; use sum, max, min or maxnum
+// -----
+
+sched.kernel @k (%i: !sched.buffer<[m : 1], f32>) sizes (%m = m, %n = n) {
+  %x = sched.constant 0 : !sched.tile<[m = 4], i32>
+  %z = sched.reduce maxnum %x over m : !sched.tile<[], i32>
+}
+// CHECK: sched.reduce: maxnum is a reduction of floats, not of i32; use max
 // -----
 
 // A reduction removes a dimension that is there.

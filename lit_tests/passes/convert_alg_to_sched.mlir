@@ -22,7 +22,7 @@ alg.graph @late_quotient axes [m = 64, d = 64, n = 64, e = 64]
 // CHECK:         [[STOP:%.*]] = sched.min
 // CHECK:         [[LEVEL:%.*]], [[ACC:%.*]], [[SUM:%.*]] = sched.for n {{.*}} to [[STOP]]
 // CHECK:           [[S:%.*]] = sched.dot {{.*}} over d
-// CHECK:           [[TOP:%.*]] = sched.reduce max {{.*}} over n
+// CHECK:           [[TOP:%.*]] = sched.reduce maxnum {{.*}} over n
 // CHECK:           [[ALPHA:%.*]] = sched.exp2
 // CHECK:           [[P:%.*]] = sched.exp2
 // CHECK:           [[O:%.*]] = sched.dot {{.*}} over n acc

@@ -57,7 +57,7 @@ sched.kernel @loop (%x: !sched.buffer<[k : 1], f32>, %y: !sched.buffer<[], f32>)
   %best = sched.for k %k0 = %zero to %k_size step 16 carry (%top = %start) {
     %k = sched.range %k0 : !sched.tile<[k = 16], index>
     %t = sched.load %x [k = %k] check [k < %k_size] other -inf evict evict_last : !sched.tile<[k = 16], f32>
-    %high = sched.reduce max %t over k : !sched.tile<[], f32>
+    %high = sched.reduce maxnum %t over k : !sched.tile<[], f32>
     %next = sched.max %top, %high : !sched.tile<[], f32>
     sched.yield %next
   }

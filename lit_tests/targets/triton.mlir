@@ -8,7 +8,7 @@ sched.kernel @scale (%lambda: !sched.buffer<[b : ?, n : 1], f16>, %y: !sched.buf
   %n = sched.range %zero : !sched.tile<[n = 64], index>
   %t = sched.load %lambda [b = %row, n = %n] check [n < %tl] other -inf : !sched.tile<[n = 64], f16>
   %x = sched.cast %t {note = "in f32"} : !sched.tile<[n = 64], f32>
-  %top = sched.reduce max %x over n : !sched.tile<[], f32>
+  %top = sched.reduce maxnum %x over n : !sched.tile<[], f32>
   %low = sched.sub %x, %top : !sched.tile<[n = 64], f32>
   %p = sched.exp %low : !sched.tile<[n = 64], f32>
   %sum = sched.reduce sum %p over n : !sched.tile<[], f32>

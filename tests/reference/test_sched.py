@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cleave.extents import extent
 from cleave.reference.dtypes import rounded
 from cleave.reference.sched import TileFault, run_program
-from cleave.schedule.program import For, Last, Launch, Let, Load, Program, Store
+from cleave.schedule.program import Buffer, For, Kernel, Last, Launch, Let, Load, Program, Store
 from tests import tile_programs
 from tests.tile_programs import CASES
 
@@ -171,3 +172,16 @@ def test_a_counter_that_is_not_full_is_a_fault() -> None:
     body = (Let(many, "constant", (), (9,)), *kernel.body[:-1], replace(last, count=many))
     with pytest.raises(TileFault, match="workspace arrived is not left zero"):
         run_program(replace(program, kernels=(replace(kernel, body=body),)), case.inputs(), case.symbols)
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("max", np.nan), ("min", np.nan), ("maxnum", 2.0)])
+def test_maxnum_leaves_nan_out_and_max_keeps_it(kind: str, wanted: float) -> None:
+    x, y = Buffer("x", ("n",), "f32", (1,)), Buffer("y", (), "f32", ())
+    body = tile_programs.Body()
+    n = body.range("n", 4, body.constant(0, "index"))
+    tile = body.load("tile", x, (), 0.0, n=n)
+    body.store(y, body.reduce("top", kind, tile, "n"), ())
+    kernel = Kernel("top", (x, y), ("y",), (), (), (), tuple(body.statements))
+    program = Program("top", (x,), (y,), ("n", ""), (("n", extent(4)),), (kernel,), (Launch("top", ("x", "y")),))
+    (found,) = run_program(program, [np.array([1.0, np.nan, 2.0, -1.0])], {})
+    np.testing.assert_equal(found, wanted)

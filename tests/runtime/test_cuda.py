@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import cleave
 from cleave.layouts import axis_strides
 from cleave.reference.sched import run_program
 from cleave.runtime.execute import Executable, executable, execute
@@ -81,3 +82,15 @@ def test_ttir_gives_the_same_results(name: str) -> None:
     kernel[(prod(count.evaluate(sizes) for count in call.grid), 1, 1)](*everything, *scalars)
     torch.testing.assert_close(out, expected, rtol=1e-3, atol=1e-3)
     compared(case, out)
+
+
+@pytest.mark.parametrize("function", [torch.amax, torch.amin], ids=["max", "min"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_a_maximum_keeps_nan(function: Any, dtype: torch.dtype) -> None:
+    """Along the contiguous dimension and across it, held whole and in a loop."""
+    for shape in ((5, 70), (3, 5000)):
+        x = torch.randn(shape, device="cuda").to(dtype)
+        x[1, 7] = torch.nan
+        for dim in (0, 1):
+            found = cleave.compile(lambda x, dim=dim: function(x, dim), x, tune=False)(x)
+            torch.testing.assert_close(found, function(x, dim), equal_nan=True, rtol=0, atol=0)

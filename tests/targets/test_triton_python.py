@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,8 @@ def test_hostile_names_are_renamed() -> None:
         sizes=(("b", extent("lambda")), ("n", extent("class"))),
     )
     ready = executable(renamed)
-    assert "\nimport os" not in ready.file.text and "abort()\n" not in ready.file.text.replace("# [n] x import os; os.abort()\n", "")
+    assert "\nimport os" not in ready.file.text
+    assert "abort" not in re.sub(r"  # .*", "", ready.file.text), "only in comments"
     inputs = case.inputs()
     (result,) = execute(ready, inputs)
     np.testing.assert_allclose(result, case.expected(*inputs), rtol=1e-5, atol=1e-6)

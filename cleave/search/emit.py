@@ -99,6 +99,8 @@ class _Emission:
         match kind, attr:
             case "concat", (tuple(axes), _):
                 return [self.along(arg, str(axis)) for arg, axis in zip(args, axes, strict=True)]
+            case "merge", ((str(outer), str(inner)), _):
+                return [self.along(self.along(args[0], outer), inner)]
             case (("split" | "slice" | "pad" | "index" | "gather"), (str(axis), *_)):
                 return [self.along(args[0], axis), *args[1:]]
             case _:

@@ -3,7 +3,7 @@ The value of every operation of a graph, in a `Space`.
 
 The law: two graphs over the same inputs are equivalent when their outputs have equal values (see `values`). Casts between
 floating types are the identity here; what rounds is decided where dtypes are assigned. What the algebra does not see through
-(gathers, reshapes, strided slices, integer division) is an unknown function of its operands.
+(gathers, reshapes, integer division, other movement that `pieces` does not place) is an unknown function of its operands.
 """
 
 from __future__ import annotations
@@ -151,8 +151,7 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "size":
             return Value(space.extent(space.extents[str(op.attr[0])]), 0, space.top)
         case "iota":
-            axis = str(op.attr[0])
-            return space.leaf(f"iota {space.copies.get(axis, axis)}", (axis,), False)
+            return space.iota(str(op.attr[0]))
         case "neg" if args[0].infinite is not None:
             return _negated(space, args[0])
         case "neg":
@@ -236,8 +235,22 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
 
 
 def placed(space: Space, kind: str, attr: tuple[Attr, ...], args: Sequence[Value]) -> Value | None:
-    """The value of a slice, of the element at a position or of a concatenation, where the pieces of the axes give it exactly."""
+    """The value of an operation that moves runs of axes, where the pieces of the axes give it exactly."""
     match kind, attr:
+        case ("slice", (str(axis), str(new), int() | str() | Extent() as start, int(step))) if step > 1:
+            first = extent(start).constant
+            if first is None or first not in range(step):
+                return None
+            return space.stepped(args[0], axis, new, first, step)
+        case ("pad", (str(axis), str(new), int() | str() | Extent() as low, int() | float() as number)):
+            if number == -math.inf:
+                return space.padded(args[0], axis, new, extent(low), space.negative_infinity())
+            filling = space.constant(Fraction(number)) if math.isfinite(number) else None
+            return None if filling is None else space.padded(args[0], axis, new, extent(low), filling)
+        case ("merge", ((str(outer), str(inner)), str(whole))):
+            return space.merged(args[0], outer, inner, whole)
+        case ("split", (str(whole), str(outer), str(inner))):
+            return space.parted(args[0], whole, outer, inner)
         case ("slice", (str(axis), str(new), int() | str() | Extent() as start, 1)):
             return space.sliced(args[0], axis, new, extent(start))
         case ("index", (str(axis), int() | str() | Extent() as position)):

@@ -1,22 +1,25 @@
 """
-The algebra of slices, positions and concatenations.
+The algebra of slices, positions, concatenations, paddings and merged axes.
 
 The law: what takes a run of an axis commutes with everything elementwise and with sums over other axes; a factor that all operands
-of a concatenation share, and that does not vary along it, moves out; a sum over an axis made of others is the sum of the sums over
-those. Like all rules these only propose: an axis has to be in `pieces` for the values to be equal.
+of a concatenation share, or both branches of a selection, and that does not vary along it, moves out; a sum over an axis made of
+others is the sum of the sums over those, of which paddings with 0 are no part; exp of what is padded with -inf is padded with 0. Like
+all rules these only propose: an axis has to be in `pieces` for the values to be equal.
 
 Left out: slices of functions other than exp, of selections and of maxima are not moved inside (their values are equal, so two
-programs that differ in it agree), nor are concatenations of sums or functions pulled apart; padding is opaque.
+programs that differ in it agree), nor are concatenations of sums or functions pulled apart.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
+from ..extents import Extent, from_sympy
 from ..graph import Attr
 from .attributes import axis_names
 from .convert import counted, size_classes
-from .egraph import Call, EGraph, Exp, Leaf, Product, Reduce
+from .egraph import Call, EGraph, Exp, Leaf, Node, Product, Reduce
 from .meaning import placed
 from .pieces import whole_starts
 
@@ -81,11 +84,16 @@ def take_inside(e: EGraph, node: Call) -> None:
             e.reduce(form.mask, part)
 
 
-def factor_of_concatenation(e: EGraph, node: Call) -> None:
-    """concat(x f, y f) = concat(x, y) f where f does not vary along the axes that are joined."""
-    axes = axis_names(node.attr[0])
-    options = [[*e.classes[c].products, Product(ONE, ((c, ONE),))] for c in node.args]
-    along = e.mask_of([*axes, str(node.attr[1])])
+def common_factors(e: EGraph, node: Call) -> None:
+    """
+    concat(x f, y f) = concat(x, y) f where f does not vary along the axes that are joined, and alike for merged axes, paddings with
+    0, and selections by any condition.
+    """
+    if node.kind == "pad" and node.attr[3] != 0:
+        return
+    given, branches = (node.args[:1], node.args[1:]) if node.kind == "select" else ((), node.args)
+    along = 0 if node.kind == "select" else e.mask_of([*axis_names(node.attr[0]), str(node.attr[1])])
+    options = [[*e.classes[c].products, Product(ONE, ((c, ONE),))] for c in branches]
     for f, exponent in dict.fromkeys(pair for form in options[0] for pair in form.factors):
         if e.mask(f) & along or e.number(f) is not None:
             continue
@@ -97,10 +105,22 @@ def factor_of_concatenation(e: EGraph, node: Call) -> None:
                 break
             rests.append(rest)
         else:
-            value = placed(e.space, node.kind, node.attr, [e.value(c) for c in rests])
+            args = (*given, *rests)
+            values = [e.value(c) for c in args]
+            value = e.space.select(*values) if node.kind == "select" else placed(e.space, node.kind, node.attr, values)
             if value is not None:
-                joined = e.known(Call(node.kind, node.attr, node.dtype, tuple(rests)), value)
+                joined = e.known(Call(node.kind, node.attr, node.dtype, args), value)
                 e.product(counted([(joined, ONE), (f, exponent)]))
+
+
+def exp_of_padding(e: EGraph, c: int) -> None:
+    """exp(pad(x, -inf)) = pad(exp(x), 0)."""
+    for form in [form for form in e.classes[c].nodes if isinstance(form, Call) and form.kind == "pad" and form.attr[3] == -math.inf]:
+        inner = e.exp(form.args[0])
+        attr = (*form.attr[:3], 0.0)
+        value = None if inner is None else placed(e.space, "pad", attr, [e.value(inner)])
+        if inner is not None and value is not None:
+            e.known(Call("pad", attr, form.dtype, (inner,)), value)
 
 
 def sum_in_pieces(e: EGraph, node: Reduce, product: Product) -> list[Reduce]:
@@ -110,22 +130,49 @@ def sum_in_pieces(e: EGraph, node: Reduce, product: Product) -> list[Reduce]:
     Returns the sums over pieces that are new.
     """
     new: list[Reduce] = []
-    declared = {axis.name: axis for axis in e.space.axes}
     for c, _ in product.factors:
-        for form in [form for form in e.classes[c].nodes if isinstance(form, Call) and form.kind == "concat"][:1]:
-            whole, axes = str(form.attr[1]), axis_names(form.attr[0])
-            if not node.mask & e.bit[whole]:
-                continue
-            terms: list[tuple[int, Fraction]] = []
-            for axis, operand, start in zip(axes, form.args, whole_starts([declared[axis] for axis in axes]), strict=True):
-                position = start if start.constant is None else start.constant
-                made = _sum_of_piece(e, node, product, {c: operand}, (whole, axis, position, 1), new)
-                if made is None:
-                    break
-                terms.append((made, ONE))
-            else:
-                e.sum(counted(terms))
+        made_of = next((parts for form in e.classes[c].nodes if (parts := _parts(e, form))), None)
+        if made_of is None or not node.mask & e.bit[str(made_of[0][1][0])]:
+            continue
+        terms: list[tuple[int, Fraction]] = []
+        for operand, attr in made_of:
+            made = _sum_of_piece(e, node, product, {c: operand}, attr, new)
+            if made is None:
+                break
+            terms.append((made, ONE))
+        else:
+            e.sum(counted(terms))
     return new
+
+
+def _parts(e: EGraph, form: Node) -> list[tuple[int, tuple[Attr, ...]]]:
+    """What a form has along its axis, apart from zeros: classes, each with the slice of the axis that is its place."""
+    match form:
+        case Call("concat", (parts, str(new)), _, args):
+            declared = {axis.name: axis for axis in e.space.axes}
+            axes = axis_names(parts)
+            starts = whole_starts([declared[axis] for axis in axes])
+            return [(arg, (new, axis, _position(start), 1)) for arg, axis, start in zip(args, axes, starts, strict=True)]
+        case Call("pad", (str(axis), str(new), low, number), _, (arg,)) if number == 0:
+            return [(arg, (new, axis, low, 1))]
+        case Call("merge", ((str(outer), str(inner)), str(new)), dtype, (arg,)):
+            stepped = e.space.pieces[new][0].modulus if new in e.space.pieces else 1
+            short, long = (outer, inner) if stepped == 1 else (inner, outer)
+            out: list[tuple[int, tuple[Attr, ...]]] = []
+            for at in range(e.space.points[short] if placed(e.space, "merge", form.attr, [e.value(arg)]) is not None else 0):
+                value = placed(e.space, "index", (short, at), [e.value(arg)])
+                if value is None:
+                    return []
+                operand = e.known(Call("index", (short, at), dtype, (arg,)), value) if e.mask(arg) & e.bit[short] else arg
+                start = at if stepped > 1 else _position(from_sympy(at * e.space.extents[long].sympy()))
+                out.append((operand, (new, long, start, stepped)))
+            return out
+        case _:
+            return []
+
+
+def _position(start: Extent) -> Attr:
+    return start if start.constant is None else start.constant
 
 
 def _sum_of_piece(

@@ -1,19 +1,20 @@
 """
 Moving elements along and between axes.
 
-The law: renames and splits move residues as they move elements, and so do slices, positions and concatenations of runs of pieces
-(`pieces`). Whatever else moves elements along an axis is a pseudo-random function of the whole line.
+The law: renames and splits move residues as they move elements, and so do slices, positions, concatenations, paddings and merges of
+runs of pieces (`pieces`). Whatever else moves elements along an axis is a pseudo-random function of the whole line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..extents import Extent
+from ..extents import Extent, from_sympy
 from .draws import Value
 from .fields import digest, mix
 from .order import Order
@@ -41,6 +42,18 @@ class Moves(Order):
             h = mix(h + index * np.uint64(0x9E3779B97F4A7C15))
         return Value(self._levels(h), 0, self.top)
 
+    def iota(self, axis: str) -> Value:
+        """The positions along an axis: unknown integers, but for single elements at a known place."""
+        found = self.leaf(f"iota {self.copies.get(axis, axis)}", (axis,), False)
+        counts = self._piece_points(axis) if axis in self.pieces else []
+        for at, piece in enumerate(self.pieces.get(axis, ())):
+            place = piece.start.constant
+            if piece.single and place is not None and piece.modulus == 1 and not piece.within:
+                here = [slice(None)] * self.rank
+                here[self.place[axis]] = slice(sum(counts[:at]), sum(counts[:at]) + 1)
+                found.residues[tuple(here)] = self.integer(place)
+        return found
+
     def rename(self, a: Value, pairs: Sequence[tuple[str, str]]) -> Value:
         """Moves axes to other names, all at once."""
         target = {self.place[old]: self.place[new] for old, new in pairs}
@@ -61,9 +74,15 @@ class Moves(Order):
 
     def sliced(self, a: Value, axis: str, new: str, start: Extent) -> Value | None:
         """A run of an axis from `start` under another name; None where it is not a run of pieces that both have."""
-        own, wanted = self.pieces.get(axis, ()), [piece.label for piece in self.pieces.get(new, ())]
+        run = self._run(axis, new, start)
+        return None if run is None else self._taken(a, axis, new, run)
+
+    def stepped(self, a: Value, axis: str, new: str, first: int, step: int) -> Value | None:
+        """Every so many-th element of an axis; None where its elements are not in that order."""
+        own, wanted = self.pieces.get(axis, ()), self._labels(new)
+        start = from_sympy(first * self.extents[new].sympy())
         for at, piece in enumerate(own):
-            if piece.start == start and wanted and [each.label for each in own[at : at + len(wanted)]] == wanted:
+            if piece.start == start and piece.modulus == step and wanted and self._labels(axis)[at : at + len(wanted)] == wanted:
                 counts = self._piece_points(axis)
                 return self._taken(a, axis, new, range(sum(counts[:at]), sum(counts[: at + len(wanted)])))
         return None
@@ -72,11 +91,75 @@ class Moves(Order):
         """The element at a position of an axis; None where it is not a piece of its own."""
         counts = self._piece_points(axis) if axis in self.pieces else []
         for at, piece in enumerate(self.pieces.get(axis, ())):
-            if piece.start == position and piece.single:
+            if piece.start == position and piece.single and not self._within(axis, at) and not self._within(axis, at + 1):
                 return self._taken(a, axis, axis, range(sum(counts[:at]), sum(counts[:at]) + 1))
         return None
 
-    def _taken(self, a: Value, axis: str, new: str, points: range) -> Value:
+    def padded(self, a: Value, axis: str, new: str, low: Extent, filling: Value) -> Value | None:
+        """An axis from `low` in a longer one, with a number elsewhere; None where it is not a run of pieces that both have."""
+        run = self._run(new, axis, low)
+        if run is None:
+            return None
+        there = np.zeros(self._shape((new,)), np.int64)
+        there[tuple(slice(run.start, run.stop) if at == self.place[new] - 2 else slice(None) for at in range(self.rank - 2))] = 1
+        points = [min(max(point - run.start, 0), len(run) - 1) for point in range(self.points[new])]
+        condition = Value(np.broadcast_to(there, (len(self.tower), 1, *there.shape)), 0, self.top)
+        return self.select(condition, self._taken(a, axis, new, points), filling)
+
+    def merged(self, a: Value, outer: str, inner: str, whole: str) -> Value | None:
+        """One axis from two, of which one has few elements, each a piece; None where the pieces are others."""
+        pair = self._pair(outer, inner, whole)
+        if pair is None:
+            return None
+        short, long = pair
+        parts = [
+            self._taken(self._taken(a, short, short, [point]), long, whole, range(self.points[long])) for point in range(self.points[short])
+        ]
+        return self._joined(parts, [self.points[long]] * len(parts), whole)
+
+    def parted(self, a: Value, whole: str, outer: str, inner: str) -> Value | None:
+        """Two axes from one, the inverse of `merged`."""
+        pair = self._pair(outer, inner, whole)
+        if pair is None:
+            return None
+        short, long = pair
+        count = self.points[long]
+        parts = [self._taken(a, whole, long, range(at * count, (at + 1) * count)) for at in range(self.points[short])]
+        return self._joined(parts, [1] * len(parts), short)
+
+    def _pair(self, outer: str, inner: str, whole: str) -> tuple[str, str] | None:
+        """The short and the long one of two axes that make up another, which has the long one's pieces for each of the short one's."""
+        own = self.pieces.get(whole, ())
+        if not own or any(axis not in self.pieces for axis in (outer, inner)):
+            return None
+        short, long = (outer, inner) if own[0].modulus == 1 else (inner, outer)
+        count, labels = self.points[short], self._labels(long)
+        if not all(piece.single for piece in self.pieces[short]) or [piece.label for piece in own] != labels * count:
+            return None
+        ends = range(0, len(own), len(labels))
+        if (own[0].modulus != 1 and own[0].modulus != count) or (own[0].modulus == 1 and any(self._within(whole, end) for end in ends)):
+            return None
+        return short, long
+
+    def _labels(self, axis: str) -> list[str]:
+        return [piece.label for piece in self.pieces.get(axis, ())]
+
+    def _within(self, axis: str, at: int) -> bool:
+        """Whether a piece starts where the axis in its own order has no such place."""
+        own = self.pieces[axis]
+        return at < len(own) and own[at].within
+
+    def _run(self, axis: str, part: str, start: Extent) -> range | None:
+        """The points of an axis from `start` that are those of another; None where they are not pieces that both have."""
+        own, wanted = self._labels(axis), self._labels(part)
+        for at, piece in enumerate(self.pieces.get(axis, ())):
+            end = at + len(wanted)
+            if piece.start == start and wanted and own[at:end] == wanted and not self._within(axis, at) and not self._within(axis, end):
+                counts = self._piece_points(axis)
+                return range(sum(counts[:at]), sum(counts[:end]))
+        return None
+
+    def _taken(self, a: Value, axis: str, new: str, points: Sequence[int]) -> Value:
         def moved(array: NDArray[Any], back: int) -> NDArray[Any]:
             place, target = self.place[axis] - back, self.place[new] - back
             return (np.take(array, list(points), place) if array.shape[place] > 1 else array).swapaxes(place, target)
@@ -87,17 +170,23 @@ class Moves(Order):
         """Operands one after the other, each along its axis; None where the pieces of the new axis are not those of the others."""
         if new not in self.pieces or any(axis not in self.pieces for axis in axes):
             return None
-        if [p.label for axis in axes for p in self.pieces[axis]] != [p.label for p in self.pieces[new]]:
+        if [label for axis in axes for label in self._labels(axis)] != self._labels(new):
             return None
-        place = self.place[new]
+        if any(self._within(new, end) for end in accumulate(len(self.pieces[axis]) for axis in axes)):
+            return None
         moved = [self._taken(a, axis, new, range(self.points[axis])) for a, axis in zip(operands, axes, strict=True)]
+        return self._joined(moved, [self.points[axis] for axis in axes], new)
+
+    def _joined(self, moved: Sequence[Value], counts: Sequence[int], new: str) -> Value | None:
+        """Values with so many points along an axis, or none, one after the other."""
+        place = self.place[new]
         arrays = [np.broadcast_to(a.residues, (*a.residues.shape[:1], self.samples, *a.residues.shape[2:])) for a in moved]
         flags = [np.zeros(array.shape[1:], bool) if a.infinite is None else a.infinite for a, array in zip(moved, arrays, strict=True)]
 
         def joined(parts: Sequence[NDArray[Any]], at: int) -> NDArray[Any]:
             shapes = [(*part.shape[:at], 1, *part.shape[at + 1 :]) for part in parts]
             common = np.broadcast_shapes(*shapes)
-            sizes = [(*common[:at], self.points[axis], *common[at + 1 :]) for axis in axes]
+            sizes = [(*common[:at], count, *common[at + 1 :]) for count in counts]
             return np.concatenate([np.broadcast_to(part, size) for part, size in zip(parts, sizes, strict=True)], at)
 
         lowest, highest = max(a.lowest for a in moved), min(a.highest for a in moved)

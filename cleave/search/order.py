@@ -3,7 +3,7 @@ Maxima, comparisons and choices.
 
 The law: a maximum picks the larger operand in a random order of the residues: it is associative, commutative and idempotent. A
 comparison is a pseudo-random bit of the difference of its operands, with a <= b, b >= a and not (b < a) in agreement and
-x != x false. -inf is below everything.
+x != x false; a difference of integers that is a number up to `SMALL` decides. -inf is below everything.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from .arithmetic import Arithmetic, either
 from .draws import Bools, Value
 from .fields import Ints, digest, mix
+
+SMALL = 256
+"""Differences of integers up to this are numbers; another one is taken for such with probability 2^-12 at most (`LOG_TOWER`)."""
 
 
 class Order(Arithmetic):
@@ -96,7 +99,8 @@ class Order(Arithmetic):
             a, b, difference = b, a, -difference % prime
             predicate = {"gt": "lt", "ge": "le"}[predicate]
         if predicate in ("eq", "ne"):
-            bit = self._bit("eq", np.minimum(difference, -difference % prime)) | (difference == 0)
+            distance = np.minimum(difference, -difference % prime)
+            bit = self._bit("eq", distance) & ~(integers & (distance <= SMALL)) | (difference == 0)
             a_only, b_only, equal = False, False, True
         else:
             bit = ~self._at_most(-difference % prime, prime, integers) if predicate == "lt" else self._at_most(difference, prime, integers)
@@ -115,7 +119,7 @@ class Order(Arithmetic):
             return self._bit("le", difference) | (difference == 0)
         other = (1 - difference) % prime
         bit = self._bit("le", np.minimum(difference, other)) ^ (other < difference)
-        return np.where(difference == 0, True, np.where(other == 0, False, bit))
+        return np.where((difference == 0) | (prime - difference <= SMALL), True, np.where(difference <= SMALL, False, bit))
 
     def _bit(self, name: str, residues: Ints) -> Bools:
         h = mix(mix(self.sample_keys ^ np.uint64(digest(f"bit {name}"))) + residues.astype(np.uint64))

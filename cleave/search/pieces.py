@@ -1,12 +1,16 @@
 """
-Axes in pieces, so that slices, positions and concatenations have exact values.
+Axes in pieces, so that slices, positions, concatenations, paddings and merged axes have exact values.
 
-The law: where a program takes a slice of an axis, an element at a position of it, or makes it by concatenation, the axis falls
-into pieces, and a piece is the same run of elements under all the names it goes by. Every piece has points and weights of its own,
-so an axis made of two others has their points and weights together: elementwise operations commute with slicing and
+The law: where a program takes a slice of an axis, an element at a position of it, or makes it by concatenation or padding, the
+axis falls into pieces, and a piece is the same run of elements under all the names it goes by. Every piece has points and weights
+of its own, so an axis made of two others has their points and weights together: elementwise operations commute with slicing and
 concatenating, and a sum over the axis is a sum of sums over its pieces, exactly.
 
-Steps other than 1, padding, axes in chunks, positions that cannot be ordered, and axes of more than `MOST` pieces are left out:
+An axis of which every s-th element is taken, or that merges another with a short one of s elements, has its elements in another
+order: those at 0, s, 2s, ... first, then those at 1, s + 1, ... (`modulus`). No sum or elementwise operation minds. Such an axis
+may be a run of a longer one, but nothing may cut it, or that run, in its own order.
+
+Axes in chunks, positions that cannot be ordered, runs that overlap themselves, and axes of more than `MOST` pieces are left out:
 such an operation is an unknown function of whole lines.
 """
 
@@ -33,13 +37,16 @@ class Piece:
     """
     A run of an axis: where it starts and how many elements it has. Pieces with one label are one run under several names.
 
-    `single` says it is one element that no axis consists of, which has one point.
+    `single` says it is one element that no axis consists of, which has one point. `modulus` is that of the axis; a piece that is
+    `within` starts at a place that is none in the axis' own order, as a run there is in the order of some modulus.
     """
 
     start: Extent
     extent: Extent
     label: str
     single: bool = False
+    modulus: int = 1
+    within: bool = False
 
 
 Pieces: TypeAlias = Mapping[str, tuple[Piece, ...]]
@@ -47,13 +54,18 @@ Pieces: TypeAlias = Mapping[str, tuple[Piece, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """`length` elements of one axis from `start` are those of another from `at`; of none, where they are just told apart."""
+    """
+    `length` elements of one axis from `start` are those of another from `at`; of none, where they are just told apart.
+
+    `strided` says that positions of `axis` are in the order of its modulus.
+    """
 
     axis: str
     start: Any
     length: Any
     other: str
     at: Any
+    strided: bool = False
 
 
 def whole_starts(axes: Sequence[Axis]) -> list[Extent]:
@@ -71,18 +83,58 @@ def pieces(graphs: Sequence[Graph], shared: Mapping[str, str]) -> dict[str, tupl
     chunked = {name for axis in axes.values() if axis.chunk_of for name in (axis.name, *axis.chunk_of)}
     barred = {shared.get(name, name) for name in chunked} | {name for name, axis in axes.items() if axis.extent.constant == 0}
     cutting = _Cutting({name: _expanded(axis.extent.sympy()) for name, axis in axes.items()})
-    for run in dict.fromkeys(run for graph in graphs for op in graph.ops for run in _runs(op, axes)):
+    modulus = moduli(graphs, axes, shared)
+    runs = dict.fromkeys(run for graph in graphs for op in graph.ops for run in _runs(op, axes, modulus))
+    for run in sorted(runs, key=lambda run: not run.strided):
         first, second = shared.get(run.axis, run.axis), shared.get(run.other, run.other)
         if barred.isdisjoint((first, second)):
-            cutting.add(_Run(first, run.start, run.length, second, run.at))
-    found = cutting.pieces()
-    return {name: found[shared.get(name, name)] for name in axes if shared.get(name, name) in found}
+            cutting.add(_Run(first, run.start, run.length, second, run.at, run.strided))
+    made = cutting.pieces(modulus)
+    return {name: made[shared.get(name, name)] for name in axes if shared.get(name, name) in made}
 
 
-def _runs(op: Op, axes: Mapping[str, Axis]) -> Iterator[_Run]:
+def moduli(graphs: Sequence[Graph], axes: Mapping[str, Axis], shared: Mapping[str, str]) -> dict[str, int]:
+    """
+    For axes whose elements are taken in steps, or that are merged with a short inner axis, how many kinds of elements they have.
+
+    An axis for which operations do not agree on that has none.
+    """
+    wanted: dict[str, set[int]] = {}
+    for op in [op for graph in graphs for op in graph.ops]:
+        match op.kind, op.attr:
+            case ("slice", (str(axis), str(new), _, int(step))) if step > 1 and _times(axes[new], step, axes[axis]):
+                wanted.setdefault(shared.get(axis, axis), set()).add(step)
+            case ("merge", ((str(outer), str(inner)), str(whole))) | ("split", (str(whole), str(outer), str(inner))):
+                short = axes[inner].extent.constant
+                if axes[outer].extent.constant not in range(2, MOST + 1) and short in range(2, MOST + 1):
+                    wanted.setdefault(shared.get(whole, whole), set()).add(short or 1)
+            case _:
+                pass
+    agreed = {axis: steps.pop() for axis, steps in wanted.items() if len(steps) == 1}
+    return {axis: agreed[first] for axis in axes if (first := shared.get(axis, axis)) in agreed}
+
+
+def _times(part: Axis, count: int, whole: Axis) -> bool:
+    return bool(_expanded(part.extent.sympy() * count - whole.extent.sympy()) == 0)
+
+
+def _runs(op: Op, axes: Mapping[str, Axis], modulus: Mapping[str, int]) -> Iterator[_Run]:
     match op.kind, op.attr:
         case ("slice", (str(axis), str(new), start, 1)):
             yield _Run(axis, _position(start), axes[new].extent.sympy(), new, ZERO)
+        case ("slice", (str(axis), str(new), start, int(step))) if modulus.get(axis) == step:
+            if _position(start) in range(step):
+                yield _Run(axis, _position(start) * axes[new].extent.sympy(), axes[new].extent.sympy(), new, ZERO, True)
+        case ("pad", (str(axis), str(new), low, _)):
+            yield _Run(new, _position(low), axes[axis].extent.sympy(), axis, ZERO)
+        case ("merge", ((str(outer), str(inner)), str(whole))) | ("split", (str(whole), str(outer), str(inner))):
+            long, short = (outer, inner) if whole in modulus else (inner, outer)
+            count = axes[short].extent.constant or 0
+            if count in range(2, MOST + 1) and modulus.get(whole, count) == count and _times(axes[long], count, axes[whole]):
+                for at in range(count):
+                    yield _Run(short, sympy.Integer(at), sympy.Integer(1), "", ZERO)
+                for at in range(count):
+                    yield _Run(whole, at * axes[long].extent.sympy(), axes[long].extent.sympy(), long, ZERO, whole in modulus)
         case ("index", (str(axis), position)):
             yield _Run(axis, _position(position), sympy.Integer(1), "", ZERO)
         case ("concat", (parts, str(new))):
@@ -102,6 +154,17 @@ def _expanded(value: Any) -> Any:
     return cast(Any, sympy).expand(value)
 
 
+def _between(low: Any, position: Any, high: Any) -> bool:
+    """Whether a position is surely in an interval, its ends included."""
+    return bool((position - low).is_nonnegative and (high - position).is_nonnegative)
+
+
+def _strictly(low: Any, position: Any, high: Any) -> bool | None:
+    """Whether a position is inside an interval, None where that is not known."""
+    above, below = (position - low).is_positive, (high - position).is_positive
+    return False if above is False or below is False else True if above and below else None
+
+
 class _Cutting:
     """Where axes are cut, kept consistent between axes that share runs."""
 
@@ -109,12 +172,14 @@ class _Cutting:
         self.extents = extents
         self.cuts: dict[str, list[Any]] = {}
         self.runs: list[_Run] = []
+        self.guarded: set[tuple[str, Any, Any]] = set()
+        """Runs of an axis that are in another order than their own: from where to where."""
 
     def add(self, run: _Run) -> None:
         """Takes a run into account, unless then positions could not be ordered or pieces would be too many."""
         before = {name: list(cuts) for name, cuts in self.cuts.items()}
         self.runs.append(run)
-        if not self._settle(run):
+        if not self._settle(run) or not self._kept_apart():
             self.runs.pop()
             self.cuts = before
 
@@ -138,6 +203,38 @@ class _Cutting:
                             grown = grown or more
         return True
 
+    def _kept_apart(self) -> bool:
+        """Whether nothing cuts a run in which elements are in another order than their own."""
+        guarded = {(run.axis, ZERO, self.extents[run.axis]) for run in self.runs if run.strided}
+        if not guarded:
+            return True
+        plain = [run for run in self.runs if not run.strided]
+        cuts = {(run.axis, _expanded(end)) for run in plain for end in (run.start, run.start + run.length)}
+        cuts |= {(run.other, _expanded(end)) for run in plain if run.other for end in (run.at, run.at + run.length)}
+        before = -1
+        while before < len(guarded) + len(cuts):
+            before = len(guarded) + len(cuts)
+            for each in [run for run in plain if run.other]:
+                for source, low, target, start in (
+                    (each.axis, each.start, each.other, each.at),
+                    (each.other, each.at, each.axis, each.start),
+                ):
+                    inside = [low, low + each.length]
+                    cuts |= {
+                        (target, _expanded(cut - low + start))
+                        for axis, cut in cuts
+                        if axis == source and _between(inside[0], cut, inside[1])
+                    }
+                    guarded |= {
+                        (target, _expanded(first - low + start), _expanded(last - low + start))
+                        for axis, first, last in guarded
+                        if axis == source and _between(inside[0], first, inside[1]) and _between(inside[0], last, inside[1])
+                    }
+        if any(axis == other and _strictly(first, cut, last) is not False for axis, first, last in guarded for other, cut in cuts):
+            return False
+        self.guarded = guarded
+        return True
+
     def _cut(self, axis: str, position: Any) -> bool | None:
         """Cuts an axis; whether that is new, None where it cannot be."""
         cuts = self.cuts[axis]
@@ -155,8 +252,9 @@ class _Cutting:
         cuts.insert(place, position)
         return True
 
-    def pieces(self) -> dict[str, tuple[Piece, ...]]:
+    def pieces(self, modulus: Mapping[str, int]) -> dict[str, tuple[Piece, ...]]:
         """All axes cut, with labels for their pieces."""
+        strided = {run.axis for run in self.runs if run.strided}
         parent = {(name, i): (name, i) for name, cuts in self.cuts.items() for i in range(len(cuts) - 1)}
 
         def find(key: tuple[str, int]) -> tuple[str, int]:
@@ -177,6 +275,8 @@ class _Cutting:
             for i, (start, end) in enumerate(pairwise(cuts)):
                 label, length = find((name, i)), from_sympy(end - start)
                 single = length.constant == 1 and label not in whole
-                made.append(Piece(from_sympy(start), length, f"{label[0]} {label[1]}", single))
+                within = any(axis == name and _strictly(first, start, last) is not False for axis, first, last in self.guarded)
+                kinds = modulus[name] if name in strided else 1
+                made.append(Piece(from_sympy(start), length, f"{label[0]} {label[1]}", single, kinds, within))
             out[name] = tuple(made)
         return out

@@ -10,7 +10,7 @@ be useless but not wrong. Rules work on flat forms and from the target downwards
   nested in a factor join; a sum of terms is a sum of sums
 - exp: of a sum, a product of exps, one for each set of axes that its terms have
 - log: of a product, a sum
-- slices and concatenations: see `movement`
+- slices, concatenations, paddings and merged axes: see `movement`
 
 Distribution happens under a sum over axes only, and not under one over a piece of an axis; elsewhere a common factor stays whole.
 """
@@ -23,7 +23,7 @@ from itertools import combinations
 
 from .convert import counted, size_classes
 from .egraph import Call, EGraph, Exp, Product, Reduce, Sum
-from .movement import factor_of_concatenation, sum_in_pieces, take_inside
+from .movement import common_factors, exp_of_padding, sum_in_pieces, take_inside
 
 ONE = Fraction(1)
 PART_LIMIT = 6
@@ -58,12 +58,13 @@ class Rules:
         for node in list(entry.nodes):
             if isinstance(node, Exp):
                 self.exp_of_sum(node)
+                exp_of_padding(self.e, node.body)
             elif isinstance(node, Call) and node.kind == "log":
                 self.log(c, node)
             elif isinstance(node, Call) and node.kind in ("slice", "index"):
                 take_inside(self.e, node)
-            elif isinstance(node, Call) and node.kind == "concat":
-                factor_of_concatenation(self.e, node)
+            elif isinstance(node, Call) and node.kind in ("concat", "merge", "pad", "select"):
+                common_factors(self.e, node)
 
     # Products.
 

@@ -8,6 +8,9 @@ last one goes on with the second kernel's work on those tiles, in dimensions of 
     first:   s grid 1, m grid 64, e full 128, ni loop 64        stores parts [s, m, e]
     last:    s full 8, m loop 8, e full 128                     the 8 parts of 64 rows, 8 rows at a time
 
+A few parts are single elements of the sum instead, so that all tiles have two dimensions and no load waits for another: tiles of
+three, summed along the first, take ten times as long on Hopper.
+
 This is legal where every other grid dimension of the first kernel is one of all results of the second, which reads parts at
 just those indices, and where at least one program comes for every tile. Reading what others stored takes a barrier that
 orders memory as a GPU of NVIDIA's does; see `Target.publishes`.
@@ -29,13 +32,13 @@ from .pieces import SMALLEST, in_pieces
 from .plans import parallel_axes
 from .problem import Problem
 from .program import Buffer, Carried, Kernel, Last
-from .roles import Dim, Plan, Role, power_of_two
+from .roles import Dim, Pieces, Plan, Role, power_of_two
 from .statements import Scope, Value
 
 PER_THREAD = (32, 64)
 """Elements of the largest tile of the second part that a thread may hold; rows are walked in tiles that keep to it."""
 LARGEST_WHOLE = 4096
-FEW = 4
+MOST_SINGLE = 16
 
 
 _Key = TypeVar("_Key")
@@ -155,8 +158,17 @@ def _restore(table: dict[_Key, _Held], before: dict[_Key, _Held]) -> None:
 def join_of(first: Problem, second: Problem, plan: Plan) -> Join | None:
     """The first kernel under a plan, ready to be joined with the second; None where that is not legal."""
     tiles = [entry for entry in plan.pieces if entry.tile and entry.axis in second.used_axes()]
-    first, second = in_pieces(first, plan.pieces), in_pieces(second, tiles)
+    first, second = in_pieces(first, plan.pieces), in_pieces(second, [*tiles, *_single(second)])
     return Join(first, plan, second) if _is_legal(first, plan, second) else None
+
+
+def _single(second: Problem) -> list[Pieces]:
+    """The axes that the second kernel sums over and nothing else has, of few elements, in parts of one."""
+    reduced = {axis for node in second.reductions for axis in node.removed if node.kind != "shift"}
+    kept = {axis for node in second.reductions if node.kind == "shift" for axis in node.removed}
+    kept |= {axis for stored in second.stores for axis in stored.axes}
+    few = [axis for axis in second.used_axes() if 1 < (second.sizes.fixed(axis) or 0) <= MOST_SINGLE]
+    return [Pieces(axis, part=1) for axis in few if axis in reduced - kept]
 
 
 def _is_legal(first: Problem, plan: Plan, second: Problem) -> bool:
@@ -204,6 +216,9 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
     for ways in _products([_walks(second, axis, axis in reduced, axis in own) for axis in rest]):
         others = [Dim(axis, (axis,), role, tile) for axis, (role, tile) in zip(rest, ways, strict=True)]
         lead = [dim for dim in others if dim.axes[0] in reduced]
+        deep = max(sum(dim.tile > 1 for dim in (*kept, *others) if set(dim.axes) & set(node.axes)) for node in second.nodes)
+        if deep > 2 and any(dim.tile > 1 for dim in lead):
+            continue
         held = max(prod(dim.tile for dim in others if dim.axes[0] in node.axes) for node in second.nodes)
         for most in PER_THREAD:
             shrunk = _shrunk(kept, most * threads // held)
@@ -246,8 +261,6 @@ def _walks(problem: Problem, axis: str, reduced: bool, stored: bool) -> list[tup
         out.append(("full", largest))
     if reduced and not stored:
         out.append(("loop", 1))
-        if largest > FEW:
-            out.append(("loop", FEW))
     elif not reduced:
         out.extend(("loop", tile) for tile in (64, 256) if tile < largest or size is None)
     return out or [("loop", min(largest, 128))]

@@ -291,7 +291,17 @@ class Resolver:
             operands = [logits]
         # Parts are combined before they are rounded.
         whole = inner == removed or op.dtype not in ("f16", "bf16")
+        if removed and not inner:
+            return self._single(operands, op.dtype if whole else "f32", position)
         return self._make(op.kind, operands, free, op.dtype if whole else "f32", position, attr=attr, removed=inner, scale=scale)
+
+    def _single(self, operands: Sequence[Node], dtype: str, position: int) -> Node:
+        """The product of single elements, in place of a sum or maximum of one."""
+        parts = [node if node.dtype == dtype else self._make("cast", (node,), node.axes, dtype, position) for node in operands]
+        out = parts[0]
+        for part in parts[1:]:
+            out = self._make("mul", (out, part), (*out.axes, *part.axes), dtype, position)
+        return out
 
     def _masked_chunks(self, op: Op, removed: tuple[str, ...]) -> list[str]:
         """The inner axes of splits some elements of which a reduction must skip by a mask."""

@@ -133,6 +133,10 @@ def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
         indices: list[Index] = []
         offset = 0
         for part in (entry.part,) * -(-size // entry.part) if entry.part else binary(size):
+            if part == 1:
+                indices.append(number(offset))
+                offset += 1
+                continue
             own.append(Axis(fresh(f"{entry.axis}_{offset}", taken), extent(min(part, size - offset))))
             indices.append(combined("add", combined("add", start, axis_index(own[-1].name)), number(offset)))
             offset += part

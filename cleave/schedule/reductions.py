@@ -24,8 +24,9 @@ def neutral_of(kind: str) -> float:
 
 
 def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
-    """The level with 0 in place of -inf, where all of a row may be masked."""
-    if not may_be_minus_infinity(shift.args[0]):
+    """The level with 0 in place of -inf, where all of a row may be masked, or not exist: a chunk in one tile may be past the end."""
+    absent = any(dim.role != "loop" and emitter.chunk_of(dim.axes[0]) is not None for dim in _removed_dims(emitter, shift))
+    if not absent and not may_be_minus_infinity(shift.args[0]):
         return raw
     bottom, zero = emitter.constant(-INFINITY, "f32"), emitter.constant(0.0, "f32")
     dead = emitter.let(scope, "compare", (raw, bottom), "i1", ("eq",), name="dead")

@@ -28,7 +28,8 @@ class Dim:
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """
-    An axis in pieces: those powers of two that its extent is the sum of, or with `part` as many of that size as it takes. With `tile`,
+    An axis in pieces: those powers of two that its extent is the sum of, or with `part` as many of that size as it takes; parts of 1
+    are single elements, which have no axis. With `tile`,
     each tile of that many elements is in pieces, and tiles are programs of the grid. See `cleave.schedule.pieces`.
     """
 

@@ -9,10 +9,10 @@ import pytest
 from cleave.algebra import degrees
 from cleave.graph import Graph, Input, Symbol
 from cleave.reference import evaluate
-from cleave.schedule import split_symbols
+from cleave.schedule import ScheduleOptions, candidates, split_symbols
 from cleave.schedule.chunks import aligned
 
-from .programs import Sketch, agrees, loops, scheduled, split_attention
+from .programs import H200, Sketch, agrees, loops, scheduled, split_attention
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 7, 16])
@@ -25,6 +25,17 @@ def test_chunks_and_their_combination(count: int) -> None:
     assert [loop.dim for loop in loops(partial)] == ["ni"]
     assert sorted(entry.inner.name for entry in loops(partial)[0].carried) == ["acc", "level", "sum"]
     assert any(dim.dim == "s" for dim in partial.grid)
+
+
+@pytest.mark.parametrize("count", [16, 20, 32])
+def test_chunks_held_whole(count: int) -> None:
+    """Chunks of so few keys are one tile; rounded up to fill it, they leave some past the last key."""
+    graph = split_attention(m="20", n="300", lse=True)
+    programs = candidates([graph], {"s": count}, frozenset(), H200, ScheduleOptions(plans=64), count=16)
+    whole = [program for program in programs if not loops(program.kernels[0]) or loops(program.kernels[0])[0].dim != "ni"]
+    assert whole or count == 16
+    for program in programs:
+        agrees(graph, program, {"s": count})
 
 
 def test_large_logits_in_different_chunks() -> None:

@@ -19,7 +19,7 @@ from cleave.runtime.compile import SHARED_LIMITS, compile_module, compile_ttir
 from cleave.runtime.execute import executable, execute
 from cleave.runtime.plan import calls
 from cleave.schedule import TARGETS, ScheduleOptions, Target, space
-from cleave.schedule.program import Allocate, Last, Launch, Program, walk
+from cleave.schedule.program import Allocate, Last, Launch, Load, Program, walk
 from cleave.schedule.scheduler import assemble
 
 from .programs import H200, Sketch, agrees, norm_linear, split_attention
@@ -91,10 +91,22 @@ def test_random_split_programs(seed: int) -> None:
 
 def test_rows_are_walked_in_smaller_tiles_than_the_first_part_has() -> None:
     graph = split_attention(m="70", n="300", e="64", g="2", lse=True)
-    programs = [program for program in joined(graph, {"s": 16}) if any("m loop" in note for note in program.notes)]
+    programs = [program for program in joined(graph, {"s": 32}) if any("m loop" in note for note in program.notes)]
     assert programs
     for program in programs:
-        agrees(graph, program, {"s": 16})
+        agrees(graph, program, {"s": 32})
+
+
+def test_few_parts_are_single_elements_and_many_a_loop() -> None:
+    """Never a tile of three dimensions: all loads of one part have at most rows and columns."""
+    graph = split_attention(m="70", n="300", e="64", g="2", lse=True)
+    for count, unrolled in ((4, True), (16, True), (32, False)):
+        for program in joined(graph, {"s": count}):
+            (last,) = [statement for kernel in program.kernels for statement in walk(kernel.body) if isinstance(statement, Last)]
+            loads = [statement for statement in walk(last.body) if isinstance(statement, Load) and statement.fresh]
+            assert len(loads) >= 3 * count if unrolled else len(loads) < 3 * count
+            assert all(len(load.out.type.dims) <= 2 for load in loads)
+            agrees(graph, program, {"s": count})
 
 
 def test_the_result_does_not_depend_on_the_order_of_programs() -> None:

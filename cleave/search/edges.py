@@ -132,6 +132,8 @@ class _Maker:
                     self.put(c, "sub", None, (b, a), SIMPLE * size)
                 case Sum(constant, ((child, coefficient),)) if arithmetic and coefficient == 1:
                     self.put(c, "shift", constant, (child,), SIMPLE * size)
+                case Sum(_, ((child, coefficient),)) if arithmetic and coefficient == -1:
+                    self.put(c, "chain", node, (child,), SIMPLE * size)
                 case Reduce(mask, body) if arithmetic:
                     self.put(c, "reduce", mask, (body,), SIMPLE * self.volume(self.e.mask(body) | mask), body)
                 case _:

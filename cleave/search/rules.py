@@ -13,6 +13,8 @@ be useless but not wrong. Rules work on flat forms and from the target downwards
 - slices, concatenations, paddings and merged axes: see `movement`
 
 Distribution happens under a sum over axes only, and not under one over a piece of an axis; elsewhere a common factor stays whole.
+It makes a sum of sums over axes at once, which is opened all at once and joined in one way only: with the terms in groups that have
+the same factors outside. All its partial sums, each as a sum over axes of an elementwise sum, would be 2^k values.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ class Rules:
         self.fits = fits
         self.hits: dict[str, int] = {}
         self.of_pieces: set[int] = set()
+        self.expanded: set[Sum] = set()
+        """The sums of sums over axes that distribution has made, and what they are when opened or joined."""
 
     def apply(self, c: int) -> None:
         """Every rule on every form of a class."""
@@ -51,7 +55,10 @@ class Rules:
         for total in list(entry.sums):
             self.open_sum(total)
             self.parts_of_sum(total)
-            self.join_reductions(total)
+            if total in self.expanded:
+                self.join_alike(total)
+            else:
+                self.join_reductions(total)
             self.common_factor(total)
         for reduction in list(entry.reductions):
             self.reduction(reduction)
@@ -124,13 +131,34 @@ class Rules:
 
     # Sums.
 
+    def flat(self, terms: list[tuple[int, Fraction]], constant: Fraction = Fraction(0)) -> Sum:
+        """The form that a sum of terms has in its class."""
+        numbers = [(self.e.number(c), k) for c, k in terms]
+        constant += sum((number * k for number, k in numbers if number is not None), Fraction(0))
+        kept = counted([term for term in terms if self.e.number(term[0]) is None])
+        return Sum(constant, tuple(sorted((c, k) for c, k in kept.items() if k != 0)))
+
     def open_sum(self, node: Sum) -> None:
-        """a + (b + c) = a + b + c."""
+        """a + (b + c) = a + b + c. All terms that distribution has made sums of are opened at once, the others one by one."""
+        inside = [next((form for form in self.e.classes[c].sums if form in self.expanded), None) for c, _ in node.terms]
+        if any(form is not None for form in inside):
+            opened: list[tuple[int, Fraction]] = []
+            constant = node.constant
+            for (c, coefficient), form in zip(node.terms, inside, strict=True):
+                opened += [(c, coefficient)] if form is None else [(term, k * coefficient) for term, k in form.terms]
+                constant += Fraction(0) if form is None else form.constant * coefficient
+            self.expanded.add(self.flat(opened, constant))
+            self.e.sum(counted(opened), constant)
         for at, (c, coefficient) in enumerate(node.terms):
             others = [*node.terms[:at], *node.terms[at + 1 :]]
             for inner in self.e.classes[c].sums[:2]:
-                opened = [(term, k * coefficient) for term, k in inner.terms]
-                self.e.sum(counted([*others, *opened]), node.constant + inner.constant * coefficient)
+                if inner in self.expanded:
+                    continue
+                opened = [*others, *((term, k * coefficient) for term, k in inner.terms)]
+                constant = node.constant + inner.constant * coefficient
+                if node in self.expanded:
+                    self.expanded.add(self.flat(opened, constant))
+                self.e.sum(counted(opened), constant)
             for product in self.e.classes[c].products[:1]:
                 if product.coefficient != 1:
                     bare = self.e.product(dict(product.factors))
@@ -141,12 +169,13 @@ class Rules:
         """Every partial sum; each scaled term by itself."""
         if node.constant != 0:
             self.e.constant(abs(node.constant))
-            bare = self.e.sum(dict(node.terms))
+            sign = -ONE if all(coefficient < 0 for _, coefficient in node.terms) else ONE
+            bare = self.e.sum({c: k * sign for c, k in node.terms})
             if bare is not None:
-                self.e.sum({bare: ONE}, node.constant)
+                self.e.sum({bare: sign}, node.constant)
         for c, coefficient in node.terms:
             self.e.product({c: ONE}, abs(coefficient))
-        for part in self._parts(node.terms) if len(node.terms) <= 4 else []:
+        for part in self._parts(node.terms) if len(node.terms) <= 4 and node not in self.expanded else []:
             self.e.sum(dict(part))
             self.e.sum(dict(part), node.constant)
         if all(coefficient < 0 for _, coefficient in node.terms) and node.constant <= 0:
@@ -172,15 +201,59 @@ class Rules:
                 rest = [(c, k) for c, k in node.terms if c not in taken]
                 self.e.sum(counted([*rest, (joined, ONE)]), node.constant)
 
+    def join_alike(self, node: Sum) -> None:
+        """f sum_a x + f sum_a y = f sum_a (x + y): of a sum that distribution has made, all that have the same f together."""
+        groups: dict[tuple[int, tuple[tuple[int, Fraction], ...]], list[tuple[int, Fraction]]] = {}
+        rest: list[tuple[int, Fraction]] = []
+        for c, coefficient in node.terms:
+            mask, outside, body, factor = self._reduction_inside(c)
+            if mask:
+                groups.setdefault((mask, outside), []).append((body, factor * coefficient))
+            else:
+                rest.append((c, coefficient))
+        if all(len(members) == 1 for members in groups.values()):
+            return
+        for (mask, outside), members in sorted(groups.items()):
+            body = self.e.sum(counted(members))
+            joined = None if body is None or self.e.mask(body) & mask != mask else self.e.reduce(mask, body)
+            made = None if joined is None else self.e.product(counted([*outside, (joined, ONE)]))
+            if made is None:
+                return
+            rest.append((made, ONE))
+        self.expanded.add(self.flat(rest, node.constant))
+        self.e.sum(counted(rest), node.constant)
+
+    def _reduction_inside(self, c: int) -> tuple[int, tuple[tuple[int, Fraction], ...], int, Fraction]:
+        """A class as coefficient * factors * sum over axes of a body: (mask of the axes, factors, body, coefficient); mask 0 if it is none."""
+        for product in self.e.classes[c].products:
+            for at, (f, exponent) in enumerate(product.factors):
+                for form in self.bare_reductions(f)[:1] if exponent == 1 else []:
+                    return form.mask, (*product.factors[:at], *product.factors[at + 1 :]), form.body, product.coefficient
+        for form in self.bare_reductions(c)[:1]:
+            return form.mask, (), form.body, ONE
+        return 0, (), c, ONE
+
+    def bare_reductions(self, c: int) -> list[Reduce]:
+        """
+        The sums over axes that a class is, without those of which a factor could move out: where p adds up to 1, any x is also
+        the sum of x p.
+        """
+        out: list[Reduce] = []
+        for node in self.e.classes[c].reductions:
+            products = self.e.classes[node.body].products
+            if all(self.e.mask(f) & node.mask for product in products for f, _ in product.factors):
+                out.append(node)
+        return out
+
     def _reductions_of(self, c: int) -> list[tuple[int, int, Fraction]]:
         """Forms of a class as coefficient * sum over axes of a body; factors without the axes move in."""
-        out = [(node.mask, node.body, ONE) for node in self.e.classes[c].reductions[:4]]
+        out = [(node.mask, node.body, ONE) for node in self.bare_reductions(c)[:4]]
         for product in self.e.classes[c].products:
             for at, (f, exponent) in enumerate(product.factors):
                 rest = [*product.factors[:at], *product.factors[at + 1 :]]
                 if exponent != 1:
                     continue
-                for node in self.e.classes[f].reductions[:3]:
+                for node in self.bare_reductions(f)[:3]:
                     if any(self.e.mask(other) & node.mask for other, _ in rest):
                         continue
                     body = self.e.product(counted([*rest, (node.body, ONE)]))
@@ -283,7 +356,7 @@ class Rules:
             around = node.mask
             for f, _ in others:
                 around |= e.mask(f)
-            for inner in e.classes[c].reductions[:4]:
+            for inner in self.bare_reductions(c)[:4]:
                 if not inner.mask & around:
                     body = e.product(counted([*others, (inner.body, ONE)]), product.coefficient)
                     if body is not None and e.mask(body) & (node.mask | inner.mask) == node.mask | inner.mask:
@@ -314,7 +387,21 @@ class Rules:
                         break
                     terms.append((made, weight))
                 else:
-                    e.sum(counted(terms))
+                    self.sum_of_sums(node, terms)
+
+    def sum_of_sums(self, node: Reduce, terms: list[tuple[int, Fraction]]) -> None:
+        """The sum of the sums over axes of terms; the sum of the terms themselves is not made, it has as many parts as subsets."""
+        e = self.e
+        reduced: list[tuple[int, Fraction]] = []
+        for c, coefficient in terms:
+            there = e.mask(c) & node.mask
+            sizes, inner = size_classes(e, node.mask & ~there), e.reduce(there, c)
+            scaled = None if sizes is None or inner is None else e.product(counted([(inner, ONE), *((size, ONE) for size in sizes)]))
+            if scaled is None:
+                return
+            reduced.append((scaled, coefficient))
+        self.expanded.add(self.flat(reduced))
+        e.sum(counted(reduced))
 
     def linear(self, node: Reduce, total: Sum) -> None:
         """sum_a (x + y) = sum_a x + sum_a y."""
@@ -323,17 +410,7 @@ class Rules:
             members = [*total.terms, (e.constant(ONE), total.constant)]
         else:
             members = list(total.terms)
-        terms: list[tuple[int, Fraction]] = []
-        for c, coefficient in members:
-            there = e.mask(c) & node.mask
-            sizes, reduced = size_classes(e, node.mask & ~there), e.reduce(there, c)
-            if sizes is None or reduced is None:
-                return
-            scaled = e.product(counted([(reduced, ONE), *((size, ONE) for size in sizes)]))
-            if scaled is None:
-                return
-            terms.append((scaled, coefficient))
-        e.sum(counted(terms))
+        self.sum_of_sums(node, members)
 
     # Functions.
 

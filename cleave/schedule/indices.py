@@ -38,7 +38,9 @@ class Indices(Statements, ABC):
         if found is not None:
             return found
         chunk = self.chunk_of(dim.axes[0])
-        if len(dim.axes) == 1 and chunk is not None:
+        if len(dim.axes) == 1 and chunk is not None and self.is_full(dim.axes[0]):
+            found = self.size(dim.axes[0])
+        elif len(dim.axes) == 1 and chunk is not None:
             base = self.let(self.root, "mul", (self.place(axis_index(chunk[1]), self.root), self.size(dim.axes[0])), "index")
             left = self.let(self.root, "sub", (self.size(chunk[0]), base), "index", name="left")
             found = self.let(self.root, "min", (left, self.size(dim.axes[0])), "index", name=dim.name + "_stop")
@@ -185,6 +187,10 @@ class Indices(Statements, ABC):
 
     def needs_check(self, index: Index) -> bool:
         """Whether an index may reach the extent of the axis it indexes."""
+        if index.kind == "add" and index.args[1].kind == "axis" and self.chunk_of(index.args[1].name) is not None:
+            # The loop over a chunk ends where what is split does, and tiles of it are whole unless it is ragged.
+            dim = self.dim_of[index.args[1].name]
+            return self.ragged[dim.name] or len(dim.axes) > 1
         return index.loose or any(self.ragged[self.dim_of[axis].name] and self.dim_of[axis].axes[0] == axis for axis in index.axes)
 
     def check_axes(self, where: Sequence[tuple[str, Index]]) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ def neutral_of(kind: str) -> float:
 
 def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
     """The level with 0 in place of -inf, where all of a row may be masked, or not exist: a chunk in one tile may be past the end."""
-    absent = any(dim.role != "loop" and emitter.chunk_of(dim.axes[0]) is not None for dim in _removed_dims(emitter, shift))
+    whole = [dim.axes[0] for dim in _removed_dims(emitter, shift) if dim.role != "loop"]
+    absent = any(emitter.chunk_of(axis) is not None and not emitter.is_full(axis) for axis in whole)
     if not absent and not may_be_minus_infinity(shift.args[0]):
         return raw
     bottom, zero = emitter.constant(-INFINITY, "f32"), emitter.constant(0.0, "f32")

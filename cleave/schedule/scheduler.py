@@ -61,6 +61,8 @@ def considered(
     notes: list[str] = []
     written = frozenset(product for product, _ in products(graphs[0]).values()) if chosen.library else frozenset[Product]()
     tried = list(enumerate(graphs[: chosen.alternatives]))
+    if len(tried) < len(graphs):
+        notes.append(f"alternatives {len(tried)} to {len(graphs) - 1}: not tried, the option alternatives is {chosen.alternatives}")
     tried.sort(key=lambda entry: bool(_free_counts(entry[1], sizes)))
     for number, graph in tried:
         counts: list[dict[str, int]] = [{}]

@@ -81,12 +81,20 @@ class Statements:
         if chunk is not None and len(axes) == 1:
             # A chunk may be empty: its loop then has no steps, but a tile that holds it whole has only false lanes.
             whole = self.sizes.multiple((chunk[0],)) % dim.tile == 0
-            return not (dim.role == "loop" and whole and self.rounds_chunk(axes[0]))
+            return not ((dim.role == "loop" or self.is_full(axes[0])) and whole and self.rounds_chunk(axes[0]))
         return dim.tile > 1 and self.sizes.multiple(axes) % dim.tile != 0
 
     def chunk_of(self, axis: str) -> tuple[str, str] | None:
         """The (whole, outer) axes of an axis that is walked chunk by chunk."""
         return self.sizes.axes[axis].chunk_of if axis in self.problem.walked else None
+
+    def is_full(self, axis: str) -> bool:
+        """Whether all chunks of an axis that is walked chunk by chunk are surely of one length, none of them short."""
+        chunk = self.chunk_of(axis)
+        if chunk is None or not self.rounds_chunk(axis):
+            return False
+        total, count, tile = self.sizes.fixed(chunk[0]), self.sizes.fixed(chunk[1]), self.dim_of[axis].tile
+        return bool(total and count) and (total or 0) % ((count or 1) * tile) == 0
 
     def rounds_chunk(self, axis: str) -> bool:
         """Whether chunks of a split may be made a multiple of the tile: nothing but the reduction over them sees their size."""

@@ -76,7 +76,7 @@ def swapped(statement: Statement) -> Statement | None:
 def least(statement: Statement) -> Statement | None:
     """The least in place of the largest within a tile, the largest in place of the sum."""
     if isinstance(statement, Reduce):
-        return replace(statement, kind={"max": "min", "sum": "max", "min": "max"}[statement.kind])
+        return replace(statement, kind={"max": "min", "maxnum": "min", "sum": "max", "min": "max"}[statement.kind])
     return None
 
 

@@ -11,6 +11,7 @@ from cleave.graph import Graph, Input, Symbol
 from cleave.reference import evaluate
 from cleave.schedule import ScheduleOptions, candidates, split_symbols
 from cleave.schedule.chunks import aligned
+from cleave.schedule.program import Load
 
 from .programs import H200, Sketch, agrees, loops, scheduled, split_attention
 
@@ -98,3 +99,14 @@ def test_alignment_keeps_the_value() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert [op.attr for op in made.graph.ops if op.kind == "shift"] == [(("ni",),)]
     assert len(made.cuts) == 3 and len(made.raw) == 1
+
+
+@pytest.mark.parametrize(("n", "count", "masked"), [("512", 4, False), ("512", 3, False), ("500", 4, True), ("4096", 8, False)])
+def test_chunks_that_fill_their_tiles_have_no_masks(n: str, count: int, masked: bool) -> None:
+    """Chunks are made of whole tiles; where these divide what is split, nothing reaches past the end, short as the last chunk may be."""
+    graph = split_attention(m="16", n=n)
+    program = scheduled(graph, {"s": count})
+    (loop,) = loops(program.kernels[0])
+    loads = [statement for statement in loop.body if isinstance(statement, Load)]
+    assert loads and any(load.check for load in loads) == masked
+    agrees(graph, program, {"s": count})

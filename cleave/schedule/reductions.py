@@ -208,19 +208,35 @@ def dot(emitter: Emitter, node: Node, sides: Sides, acc: Value | None, scope: Sc
 
 
 def _operand(emitter: Emitter, node: Node, sides: Sides, left: bool, scope: Scope) -> Value:
-    """A dot operand; what is loaded is loaded with its dimensions already in the order of its side."""
+    """
+    A dot operand; what is loaded is loaded with its dimensions already in the order of its side.
+
+    What dots read in both orders, as keys that are the values too, is loaded once: tensor cores read either from shared memory.
+    """
     wanted = (sides.rows, sides.over) if left else (sides.over, sides.columns)
     names = emitter.names(node.axes)
     order = tuple(name for name in wanted if name in names)
     if node.kind != "load" or set(order) != names:
         return emitter.value(node, scope)
     home = emitter.home(node, scope)
-    if tuple(name for name, _ in emitter.tile_dims(names)) == order:
+    if tuple(name for name, _ in emitter.tile_dims(names)) == order or _is_read_turned(emitter, node, order):
         return emitter.value(node, scope)
     key = ("load", node.id, order)
     if key not in home.memo:
         home.memo[key] = emitter.load(node, home, order)
     return home.memo[key]
+
+
+def _is_read_turned(emitter: Emitter, node: Node, order: Sequence[str]) -> bool:
+    """Whether another dot of 16-bit operands reads a loaded tile in the other order."""
+    for user in emitter.problem.nodes:
+        sides = dot_sides(emitter, user) if user.kind == "contract" and node in user.args else None
+        if sides is not None and sides.dtype != "f32":
+            left = user.args.index(node) in sides.left
+            other = (sides.rows, sides.over) if left else (sides.over, sides.columns)
+            if set(other) == set(order) and tuple(other) != tuple(order):
+                return True
+    return False
 
 
 def _side(emitter: Emitter, operands: Sequence[Value], order: tuple[str, str], dtype: str, scope: Scope) -> Value:

@@ -158,3 +158,19 @@ def test_a_library_may_take_plain_products() -> None:
     assert program.kernels == ()
     agrees(graph, program)
     assert not any(isinstance(step, LibraryCall) for step in scheduled(norm_linear(), options=large).steps)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_what_both_dots_read_is_loaded_once(dtype: str) -> None:
+    """Keys that are the values too, read by one dot as columns and by the other as rows; exact dots have their operands in registers."""
+    s = Sketch("latent", "m=70 n=256 d=128", [Input("q", ("m", "d"), dtype, "m d"), Input("k", ("n", "d"), dtype, "n d")])
+    x = s.op("mul", s.contract(0, 1, over="d"), 0.125)
+    p = s.op("exp", s.op("sub", x, s.shift(x, "n")))
+    s.output(s.op("div", s.contract(s.cast(p, dtype), 1, over="n"), s.reduce("sum", p, "n"), attr=("guarded",)), "m d", dtype)
+    graph = s.graph()
+    program = scheduled(graph)
+    agrees(graph, program)
+    if dtype == "f16":
+        (loop,) = loops(program.kernels[0])
+        assert [statement.buffer.name for statement in loop.body if isinstance(statement, Load)] == ["k"]
+        assert sum(isinstance(statement, Dot) for statement in loop.body) == 2

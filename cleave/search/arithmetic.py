@@ -4,7 +4,8 @@ Arithmetic on residues.
 The law: sums, products and quotients act on every level of the tower. `exp` maps level i to i + 1 as g^x, with g an element of
 order p_i, so exp(x + y) = exp(x) exp(y) and exps may nest; `log` goes a level down by discrete logarithm. Roots are the power
 map with exponent 1/2 modulo the odd part of p - 1: multiplicative, with 1/sqrt(x) its inverse, but its square is +-x. Any other
-function is a keyed pseudo-random one of the residues. -inf is a flag: exp gives 0, a sum absorbs it.
+function is a keyed pseudo-random one of the residues. -inf and +inf are flags: exp of the one is 0, 1 over the other, sums absorb
+either, and together they spoil the sample.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from .draws import Bools, Value
-from .fields import digest, discrete_logarithm, generator_table, mix, power
+from .fields import Ints, digest, discrete_logarithm, generator_table, mix, power
 from .measure import Measure
 
 
@@ -31,6 +32,10 @@ class Arithmetic(Measure):
         shape = (self.samples,) + (1,) * (self.rank - 2)
         return Value(np.zeros((len(self.tower), *shape), np.int64), 0, self.top, np.ones(shape, bool))
 
+    def positive_infinity(self) -> Value:
+        """+inf."""
+        return self.scale(self.negative_infinity(), Fraction(-1))
+
     def leaf(self, key: str, axes: Sequence[str], bits: bool) -> Value:
         """An unknown tensor; of zeros and ones if `bits`."""
         residues = self.draw(key, axes)
@@ -41,16 +46,31 @@ class Arithmetic(Measure):
     def add(self, a: Value, b: Value) -> Value:
         """a + b."""
         residues = (a.residues + b.residues) % self.primes
-        return self._masked(residues, max(a.lowest, b.lowest), min(a.highest, b.highest), either(a.infinite, b.infinite))
+        infinite, above = self._added(a, b)
+        return self._masked(residues, max(a.lowest, b.lowest), min(a.highest, b.highest), infinite, above)
+
+    def _added(self, a: Value, b: Value) -> tuple[Bools | None, Bools | None]:
+        """Where a sum is -inf and where +inf; where it would be both, the sample is spoiled."""
+        infinite, above = either(a.infinite, b.infinite), either(a.above, b.above)
+        if infinite is not None and above is not None:
+            self.spoil(np.broadcast_to(infinite & above, np.broadcast_shapes(infinite.shape, above.shape)))
+            above = above & ~infinite
+        return infinite, above
+
+    def _scaled(self, a: Value, number: Fraction) -> tuple[Bools | None, Bools | None]:
+        """Where a multiple is -inf and where +inf."""
+        for flags in (a.infinite, a.above) if number == 0 else ():
+            if flags is not None:
+                self.spoil(flags)
+        return (a.infinite, a.above) if number > 0 else (a.above, a.infinite)
 
     def scale(self, a: Value, number: Fraction) -> Value:
-        """A rational multiple. A negative one of -inf spoils the sample."""
-        if a.infinite is not None and number <= 0:
-            self.spoil(a.infinite)
-        return Value(a.residues * self.fraction(number) % self.primes, a.lowest, a.highest, a.infinite)
+        """A rational multiple; 0 times an infinity spoils the sample."""
+        residues = a.residues * self.fraction(number) % self.primes
+        return Value(residues, a.lowest, a.highest) if a.bounded else self._masked(residues, a.lowest, a.highest, *self._scaled(a, number))
 
     def multiply(self, a: Value, b: Value) -> Value:
-        """a * b. -inf times what is not known to be positive is unknown: it spoils the sample."""
+        """a * b. -inf times what is not known to be positive spoils the sample; +inf is an unknown number there."""
         for operand in (a, b):
             if operand.infinite is not None:
                 self.spoil(operand.infinite)
@@ -76,7 +96,13 @@ class Arithmetic(Measure):
             root = 1 if exponent.denominator == 1 else pow(exponent.denominator, -1, odd)
             reduced = exponent.numerator * root % (prime - 1)
             exponents.append(int(exponent) if exponent.denominator == 1 and exponent >= 0 else reduced)
-        return Value(power(a.residues, exponents, self.primes), a.lowest, a.highest)
+        return self._raised(power(a.residues, exponents, self.primes), a, exponent)
+
+    def _raised(self, residues: Ints, a: Value, exponent: Fraction) -> Value:
+        """The power of a value, where it is +inf too: 0 or +inf."""
+        if a.above is not None and exponent < 0:
+            return Value(np.where(a.above[None], 0, residues), a.lowest, a.highest)
+        return self._masked(residues, a.lowest, a.highest, None, a.above)
 
     def exponential(self, a: Value) -> Value | None:
         """exp(a), or None where the tower is too short."""
@@ -92,12 +118,12 @@ class Arithmetic(Measure):
             residues[level] = low * high % prime
         if a.infinite is not None:
             residues = np.where(a.infinite[None], 0, residues)
-        return Value(residues, lowest, highest)
+        return self._masked(residues, lowest, highest, None, a.above)
 
     def logarithm(self, a: Value) -> Value | None:
         """log(a), or None where the tower is too short. The logarithm of 0 spoils the sample."""
         lowest, highest = max(a.lowest - 1, 0), a.highest - 1
-        if lowest > highest or a.infinite is not None:
+        if lowest > highest or not a.bounded:
             return None
         self.spoil((a.residues[lowest + 1 : highest + 2] == 0).any(axis=0))
         residues = np.zeros_like(a.residues)

@@ -115,7 +115,7 @@ def _holds(egraph: EGraph, kind: str, a: int, b: int, c: int, level: int) -> boo
     if egraph.mask(c) & ~(egraph.mask(a) | egraph.mask(b)):
         return False
     x, y, z = egraph.value(a), egraph.value(b), egraph.value(c)
-    if kind == "mul" and (x.infinite is not None or y.infinite is not None):
+    if (kind == "mul" and not (x.bounded and y.bounded)) or x.above is not None or y.above is not None:
         return False
     made = egraph.space.multiply(x, y) if kind == "mul" else egraph.space.add(x, y)
     return _equal(made.residues[level], z.residues[level]) and _same_flags(made, z)

@@ -29,13 +29,20 @@ class Value:
     Residues of one tensor.
 
     Shapes: `residues` is (levels, samples, points of every axis of the space, 1 where the tensor lacks the axis);
-    `infinite`, where given, is (samples, ...) alike and marks elements that are -inf (their residues are 0).
+    `infinite`, where given, is (samples, ...) alike and marks elements that are -inf (their residues are 0), and so does `above` for
+    those that are +inf, whose residues are the ones of an unknown number that no other value has.
     """
 
     residues: Ints
     lowest: int
     highest: int
     infinite: Bools | None = None
+    above: Bools | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all elements are finite."""
+        return self.infinite is None and self.above is None
 
 
 class Draws:
@@ -168,10 +175,18 @@ class Draws:
         """Marks the samples in which `where` (samples, ...) holds anywhere."""
         self.spoiled |= where.reshape(where.shape[0], -1).any(axis=1)
 
-    def _masked(self, residues: Ints, lowest: int, highest: int, infinite: Bools | None) -> Value:
-        if infinite is None or not infinite.any():
-            return Value(residues, lowest, highest)
-        return Value(np.where(infinite[None], 0, residues), lowest, highest, infinite)
+    def _masked(self, residues: Ints, lowest: int, highest: int, infinite: Bools | None, above: Bools | None = None) -> Value:
+        infinite = None if infinite is None or not infinite.any() else infinite
+        above = None if above is None or not above.any() else above
+        if infinite is not None:
+            residues = np.where(infinite[None], 0, residues)
+        if above is not None:
+            residues = np.where(above[None], self._unbounded(), residues)
+        return Value(residues, lowest, highest, infinite, above)
+
+    def _unbounded(self) -> Ints:
+        """What stands where a value is +inf."""
+        return self.draw("unbounded", ())
 
     def _flat(self, a: Value) -> NDArray[np.uint64]:
         """The highest residues with the flags of -inf folded in."""

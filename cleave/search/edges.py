@@ -155,7 +155,7 @@ class _Maker:
             self.put(c, kind, None, (a, b), SIMPLE * size)
         inverse = "sub" if kind == "add" else "div"
         for x, y in ((a, b), (b, a)) if a != b else ((a, b),):
-            invertible = self.e.value(y).infinite is None if kind == "add" else inverse_known(self.e, y)
+            invertible = self.e.value(y).bounded if kind == "add" else inverse_known(self.e, y)
             if invertible and self.binary_allowed(x):
                 self.put(x, inverse, None, (c, y), SIMPLE * self.volume(self.e.mask(c) | self.e.mask(y)))
 

@@ -325,13 +325,14 @@ class EGraph:
 
 def _key(value: Value) -> tuple[int, bytes, bytes, tuple[int, ...]]:
     top = value.residues[value.highest]
-    flags = b"" if value.infinite is None else np.ascontiguousarray(np.broadcast_to(value.infinite, top.shape)).tobytes()
-    return value.highest, np.ascontiguousarray(top).tobytes(), flags, top.shape
+    flags = [np.zeros(top.shape, bool) if each is None else np.broadcast_to(each, top.shape) for each in (value.infinite, value.above)]
+    text = b"" if value.bounded else b"".join(np.ascontiguousarray(each).tobytes() for each in flags)
+    return value.highest, np.ascontiguousarray(top).tobytes(), text, top.shape
 
 
 def _without_constant_axes(value: Value) -> Value:
     """Drops axes along which nothing changes, so that a value has one shape."""
-    residues, infinite = value.residues, value.infinite
+    residues, flags = value.residues, [value.infinite, value.above]
     top = residues[value.highest]
     for place in range(1, top.ndim):
         if top.shape[place] == 1:
@@ -340,10 +341,9 @@ def _without_constant_axes(value: Value) -> Value:
         corner = (0,) * top.ndim
         if top[corner] != top[(*corner[:place], 1, *corner[place + 1 :])] or not bool((top == top[first]).all()):
             continue
-        if infinite is not None and infinite.shape[place] > 1:
-            if not bool((infinite == infinite[first]).all()):
-                continue
-            infinite = infinite[first]
+        if any(each is not None and not bool((each == each[first]).all()) for each in flags):
+            continue
+        flags = [None if each is None else each[first] for each in flags]
         residues = residues[(slice(None), *first)]
         top = residues[value.highest]
-    return value if residues is value.residues else Value(residues, value.lowest, value.highest, infinite)
+    return value if residues is value.residues else Value(residues, value.lowest, value.highest, *flags)

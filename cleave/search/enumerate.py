@@ -424,7 +424,7 @@ class _Enumeration:
     def evaluated(self, recipe: Recipe, dimension: Dimension) -> Key | None:
         """The value of an operation that was not tried before."""
         args = [self.e.value(arg) for arg in recipe.args]
-        if len(args) > 1 and any(arg.infinite is not None for arg in args):
+        if len(args) > 1 and not all(arg.bounded for arg in args):
             return None
         value = operation(self.graph, self.space, Op(recipe.kind, (), (), recipe.dtype, recipe.attr), args)
         if bool(self.space.spoiled.any()):

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..extents import Extent, extent
 from ..graph import Attr, Graph, Op
+from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
 from .values import Space, Value
 
@@ -147,13 +148,13 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
                 return space.constant(value)
             if op.attr[0] == -math.inf:
                 return space.negative_infinity()
+            if op.attr[0] == math.inf:
+                return space.positive_infinity()
             return space.leaf(f"constant {op.attr[0]}", (), False)
         case "size":
             return Value(space.extent(space.extents[str(op.attr[0])]), 0, space.top)
         case "iota":
             return space.iota(str(op.attr[0]))
-        case "neg" if args[0].infinite is not None:
-            return _negated(space, args[0])
         case "neg":
             return space.scale(args[0], Fraction(-1))
         case "exp":
@@ -175,14 +176,9 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "add":
             return space.add(*args)
         case "sub":
-            if args[1].infinite is not None:
-                space.spoil(space.existing(args[1].infinite, op.axes))
-                return space.add(args[0], space.scale(Value(args[1].residues, args[1].lowest, args[1].highest), Fraction(-1)))
-            return space.add(args[0], space.scale(args[1], Fraction(-1)))
-        case "mul" if args[0].infinite is not None:
-            return _masked_product(graph, space, op, args[0], args[1], op.args[1])
-        case "mul" if args[1].infinite is not None:
-            return _masked_product(graph, space, op, args[1], args[0], op.args[0])
+            return _difference(space, op, *args)
+        case "mul" if not (args[0].bounded and args[1].bounded):
+            return _masked_product(graph, space, op, args[0], args[1])
         case "mul" | "and":
             return space.multiply(*args)
         case "or":
@@ -190,10 +186,10 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
             return space.add(space.add(*args), both)
         case "div" if op.attr:
             return space.unknown(f"div {op.attr}", args)
-        case "div" if args[0].infinite is not None:
-            return _masked_product(graph, space, op, args[0], space.raise_to(args[1], Fraction(-1)), op.args[1])
+        case "div" if not args[0].bounded:
+            return _masked_product(graph, space, op, args[0], space.raise_to(_divisor(space, op, args[1]), Fraction(-1)))
         case "div":
-            return space.multiply(args[0], space.raise_to(args[1], Fraction(-1)))
+            return space.multiply(args[0], space.raise_to(_divisor(space, op, args[1]), Fraction(-1)))
         case "pow":
             exponent = known_exponent(graph, op)
             return space.unknown("pow", args) if exponent is None else space.raise_to(args[0], exponent)
@@ -243,10 +239,11 @@ def placed(space: Space, kind: str, attr: tuple[Attr, ...], args: Sequence[Value
                 return None
             return space.stepped(args[0], axis, new, first, step)
         case ("pad", (str(axis), str(new), int() | str() | Extent() as low, int() | float() as number)):
-            if number == -math.inf:
-                return space.padded(args[0], axis, new, extent(low), space.negative_infinity())
-            filling = space.constant(Fraction(number)) if math.isfinite(number) else None
-            return None if filling is None else space.padded(args[0], axis, new, extent(low), filling)
+            if math.isnan(number):
+                return None
+            infinity = space.negative_infinity if number < 0 else space.positive_infinity
+            filling = space.constant(Fraction(number)) if math.isfinite(number) else infinity()
+            return space.padded(args[0], axis, new, extent(low), filling)
         case ("merge", ((str(outer), str(inner)), str(whole))):
             return space.merged(args[0], outer, inner, whole)
         case ("split", (str(whole), str(outer), str(inner))):
@@ -261,16 +258,31 @@ def placed(space: Space, kind: str, attr: tuple[Attr, ...], args: Sequence[Value
             return None
 
 
-def _negated(space: Space, a: Value) -> Value:
-    """-a, an unknown number where a is -inf: it does not matter past the end of an axis, and elsewhere nothing equals it."""
-    finite = space.scale(Value(a.residues, a.lowest, a.highest), Fraction(-1))
-    unknown = space.unknown("neg", [a])
-    return Value(np.where(np.asarray(a.infinite)[None], unknown.residues, finite.residues), a.lowest, a.highest)
+def _difference(space: Space, op: Op, a: Value, b: Value) -> Value:
+    """a - b. -inf - -inf spoils the sample, unless it is past the end of an axis, where it may be anything."""
+    rest = space.scale(b, Fraction(-1))
+    if a.infinite is not None and rest.above is not None:
+        both = a.infinite & rest.above
+        space.spoil(space.existing(both, op.axes))
+        rest = Value(rest.residues, rest.lowest, rest.highest, rest.infinite, rest.above & ~both)
+    return space.add(a, rest)
 
 
-def _masked_product(graph: Graph, space: Space, op: Op, masked: Value, other: Value, position: int) -> Value:
-    """A value with elements -inf times another: they stay -inf where the other is positive, else nothing is known."""
-    if other.infinite is not None or not positive(graph, position):
-        return space.unknown(op.kind, [masked, other])
-    finite = space.multiply(Value(masked.residues, masked.lowest, masked.highest), other)
-    return space.add(finite, Value(finite.residues * 0, finite.lowest, finite.highest, masked.infinite))
+def _divisor(space: Space, op: Op, b: Value) -> Value:
+    """A value to divide by: past the end of an axis, where it does not matter, it is not 0."""
+    if not any(axis in space.chunks for axis in op.axes):
+        return b
+    zero = (b.residues[b.lowest : b.highest + 1] == 0).any(axis=0)
+    past = zero & ~space.existing(zero, op.axes)
+    return Value(np.where(past[None], space.integer(1), b.residues), b.lowest, b.highest, b.infinite, b.above) if past.any() else b
+
+
+def _masked_product(graph: Graph, space: Space, op: Op, a: Value, b: Value) -> Value:
+    """A product with infinite elements: they stay so where the other factor is positive, elsewhere they are unknown."""
+    finite = space.multiply(Value(a.residues, a.lowest, a.highest), Value(b.residues, b.lowest, b.highest))
+    known = all(x.bounded or positive(graph, other) for x, other in zip((a, b), op.args[::-1], strict=True))
+    infinite, above = either(a.infinite, b.infinite), either(a.above, b.above)
+    if known:
+        return space.add(finite, Value(finite.residues * 0, finite.lowest, finite.highest, infinite, above))
+    unknown, where = space.unknown(op.kind, [a, b]), either(infinite, above)
+    return Value(np.where(np.asarray(where)[None], unknown.residues, finite.residues), finite.lowest, finite.highest)

@@ -89,10 +89,18 @@ class Measure(Draws):
         for axis in sorted(axes, key=lambda name: (name not in self.chunks, name)):
             place = self.place[axis]
             residues = (a.residues * self.weights(axis) % self.primes).sum(axis=place, keepdims=True) % self.primes
-            a = self._masked(residues, a.lowest, a.highest, absorbed(a.infinite, place - 1))
+            a = self._masked(residues, a.lowest, a.highest, *self._absorbed(a, axis))
         return a
 
-
-def absorbed(infinite: Bools | None, place: int) -> Bools | None:
-    """Where a sum along an axis is -inf: where any element is."""
-    return None if infinite is None else np.asarray(infinite.any(axis=place, keepdims=True), bool)
+    def _absorbed(self, a: Value, axis: str) -> tuple[Bools | None, Bools | None]:
+        """Where a sum along an axis is -inf and where +inf: where any element that exists is. Both spoil the sample."""
+        place = self.place[axis] - 1
+        flags: list[Bools | None] = []
+        for each in (a.infinite, a.above):
+            there = each if each is None or axis not in self.chunks else each & (self.weights(axis)[0] != 0)
+            flags.append(None if there is None else np.asarray(there.any(axis=place, keepdims=True), bool))
+        infinite, above = flags
+        if infinite is not None and above is not None:
+            self.spoil(infinite & above)
+            above = above & ~infinite
+        return infinite, above

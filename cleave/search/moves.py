@@ -62,15 +62,15 @@ class Moves(Order):
         order |= {place: place for place in rest if a.residues.shape[place] > 1}
         spare = [place for place in rest if place not in order.values()]
         places = [0, 1, *(order[place] if place in order else spare.pop() for place in range(2, self.rank))]
-        infinite = None if a.infinite is None else a.infinite.transpose([0, *[place - 1 for place in places[2:]]])
-        return Value(a.residues.transpose(places), a.lowest, a.highest, infinite)
+        flags = [None if flag is None else flag.transpose([0, *[place - 1 for place in places[2:]]]) for flag in (a.infinite, a.above)]
+        return Value(a.residues.transpose(places), a.lowest, a.highest, *flags)
 
     def split(self, a: Value, whole: str, outer: str, inner: str) -> Value:
         """Element (o, i) is that at o |inner| + i of the whole; past the end, where nothing exists, it is the last one."""
         if a.residues.shape[self.place[whole]] == 1:
             return a
-        infinite = None if a.infinite is None else self._regroup(a.infinite, whole, outer, inner, 1, True)
-        return Value(self._regroup(a.residues, whole, outer, inner, 0, True), a.lowest, a.highest, infinite)
+        flags = [None if flag is None else self._regroup(flag, whole, outer, inner, 1, True) for flag in (a.infinite, a.above)]
+        return Value(self._regroup(a.residues, whole, outer, inner, 0, True), a.lowest, a.highest, *flags)
 
     def sliced(self, a: Value, axis: str, new: str, start: Extent) -> Value | None:
         """A run of an axis from `start` under another name; None where it is not a run of pieces that both have."""
@@ -164,7 +164,8 @@ class Moves(Order):
             place, target = self.place[axis] - back, self.place[new] - back
             return (np.take(array, list(points), place) if array.shape[place] > 1 else array).swapaxes(place, target)
 
-        return Value(moved(a.residues, 0), a.lowest, a.highest, None if a.infinite is None else moved(a.infinite, 1))
+        flags = [None if flag is None else moved(flag, 1) for flag in (a.infinite, a.above)]
+        return Value(moved(a.residues, 0), a.lowest, a.highest, *flags)
 
     def concatenated(self, operands: Sequence[Value], axes: Sequence[str], new: str) -> Value | None:
         """Operands one after the other, each along its axis; None where the pieces of the new axis are not those of the others."""
@@ -181,7 +182,9 @@ class Moves(Order):
         """Values with so many points along an axis, or none, one after the other."""
         place = self.place[new]
         arrays = [np.broadcast_to(a.residues, (*a.residues.shape[:1], self.samples, *a.residues.shape[2:])) for a in moved]
-        flags = [np.zeros(array.shape[1:], bool) if a.infinite is None else a.infinite for a, array in zip(moved, arrays, strict=True)]
+        none = [np.zeros(array.shape[1:], bool) for array in arrays]
+        below = [no if a.infinite is None else a.infinite for a, no in zip(moved, none, strict=True)]
+        above = [no if a.above is None else a.above for a, no in zip(moved, none, strict=True)]
 
         def joined(parts: Sequence[NDArray[Any]], at: int) -> NDArray[Any]:
             shapes = [(*part.shape[:at], 1, *part.shape[at + 1 :]) for part in parts]
@@ -192,4 +195,4 @@ class Moves(Order):
         lowest, highest = max(a.lowest for a in moved), min(a.highest for a in moved)
         if lowest > highest:
             return None
-        return self._masked(joined(arrays, place), lowest, highest, joined(flags, place - 1))
+        return self._masked(joined(arrays, place), lowest, highest, joined(below, place - 1), joined(above, place - 1))

@@ -56,7 +56,7 @@ class Multiples:
         return False
 
     def _normal(self, value: Value) -> tuple[Key, Scalar] | None:
-        """The value over its residue at a point, and that residue, in every sample; None if it is 0 throughout."""
+        """The value over its residue at a point, and that residue, in every sample; None if it is 0 throughout or +inf anywhere."""
         top = value.residues[value.highest]
         top = np.ascontiguousarray(np.broadcast_to(top, (self.space.samples, *top.shape[1:])))
         flat = top.reshape(self.space.samples, -1)
@@ -65,6 +65,8 @@ class Multiples:
         prime = self.space.tower[value.highest]
         scalar = tuple(int(residue) for residue in flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)])
         inverses = np.array([inverse(residue, prime) for residue in scalar], np.int64)[:, None]
+        if value.above is not None:
+            return None
         flags = np.zeros(top.shape, bool) if value.infinite is None else np.broadcast_to(value.infinite, top.shape)
         return (value.highest, (flat * inverses % prime).tobytes(), np.ascontiguousarray(flags).tobytes(), top.shape), scalar
 

@@ -3,7 +3,7 @@ Maxima, comparisons and choices.
 
 The law: a maximum picks the larger operand in a random order of the residues: it is associative, commutative and idempotent. A
 comparison is a pseudo-random bit of the difference of its operands, with a <= b, b >= a and not (b < a) in agreement and
-x != x false; a difference of integers that is a number up to `SMALL` decides. -inf is below everything.
+x != x false; a difference of integers that is a number up to `SMALL` decides. -inf is below everything, +inf above.
 """
 
 from __future__ import annotations
@@ -26,15 +26,19 @@ class Order(Arithmetic):
     """Order and truth."""
 
     def maximum(self, a: Value, b: Value) -> Value:
-        """The operand that is larger in a random order of the residues; -inf is below everything."""
+        """The operand that is larger in a random order of the residues; -inf is below everything, +inf above."""
         highest, lowest = min(a.highest, b.highest), max(a.lowest, b.lowest)
         take = self._rank(a.residues[highest]) >= self._rank(b.residues[highest])
         if a.infinite is not None:
             take = take & ~a.infinite
         if b.infinite is not None:
             take = take | b.infinite
+        if b.above is not None:
+            take = take & ~b.above
+        if a.above is not None:
+            take = take | a.above
         infinite = None if a.infinite is None or b.infinite is None else a.infinite & b.infinite
-        return self._masked(np.where(take[None], a.residues, b.residues), lowest, highest, infinite)
+        return self._masked(np.where(take[None], a.residues, b.residues), lowest, highest, infinite, either(a.above, b.above))
 
     def _rank(self, residues: Ints) -> NDArray[Any]:
         """A keyed random order of the residues; by themselves they would put 0 below everything."""
@@ -51,7 +55,8 @@ class Order(Arithmetic):
                     np.take(a.residues, [i], place),
                     a.lowest,
                     a.highest,
-                    None if a.infinite is None else np.take(a.infinite, [min(i, a.infinite.shape[place - 1] - 1)], place - 1),
+                    _flags_at(a.infinite, i, place - 1),
+                    _flags_at(a.above, i, place - 1),
                 )
                 for i in range(a.residues.shape[place])
             ]
@@ -67,7 +72,7 @@ class Order(Arithmetic):
 
     def hide(self, a: Value, exists: Bools) -> Value:
         """-inf where an element does not exist."""
-        return self._masked(a.residues, a.lowest, a.highest, either(a.infinite, ~exists))
+        return self._masked(a.residues, a.lowest, a.highest, either(a.infinite, ~exists), None if a.above is None else a.above & exists)
 
     def existing(self, where: Bools, axes: Sequence[str]) -> Bools:
         """Where something holds of elements that exist, for a tensor with these axes: those past the end of an axis do not."""
@@ -79,12 +84,16 @@ class Order(Arithmetic):
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the bit is 1, else b."""
         take = condition.residues[condition.highest] != 0
-        infinite = None
-        if a.infinite is not None or b.infinite is not None:
-            no = np.zeros((1,) * (self.rank - 1), bool)
-            infinite = np.where(take, no if a.infinite is None else a.infinite, no if b.infinite is None else b.infinite)
+        infinite, above = self._chosen(take, a.infinite, b.infinite), self._chosen(take, a.above, b.above)
         residues = np.where(take[None], a.residues, b.residues)
-        return self._masked(residues, max(a.lowest, b.lowest), min(a.highest, b.highest), infinite)
+        return self._masked(residues, max(a.lowest, b.lowest), min(a.highest, b.highest), infinite, above)
+
+    def _chosen(self, take: Bools, a: Bools | None, b: Bools | None) -> Bools | None:
+        """The flags of what is taken."""
+        if a is None and b is None:
+            return None
+        no = np.zeros((1,) * (self.rank - 1), bool)
+        return np.where(take, no if a is None else a, no if b is None else b)
 
     def compare(self, predicate: str, a: Value, b: Value, integers: bool) -> Value:
         """
@@ -109,6 +118,10 @@ class Order(Arithmetic):
             no = np.zeros_like(bit)
             low, high = (no if x.infinite is None else no | x.infinite for x in (a, b))
             bit = np.where(low & ~high, a_only, np.where(high & ~low, b_only, np.where(low & high, equal, bit)))
+        if a.above is not None or b.above is not None:
+            no = np.zeros_like(bit)
+            first, second = (no if x.above is None else no | x.above for x in (a, b))
+            bit = np.where(second & ~first, a_only, np.where(first & ~second, b_only, np.where(first & second, equal, bit)))
         if predicate == "ne":
             bit = ~bit
         return self.bits(bit)
@@ -129,3 +142,8 @@ class Order(Arithmetic):
         """Zeros and ones of every field."""
         residues = np.broadcast_to(bit.astype(np.int64)[None], (len(self.tower), *bit.shape))
         return Value(residues, 0, self.top)
+
+
+def _flags_at(flags: Bools | None, at: int, place: int) -> Bools | None:
+    """The flags of the elements at a position of an axis."""
+    return None if flags is None else np.take(flags, [min(at, flags.shape[place] - 1)], place)

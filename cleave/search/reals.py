@@ -23,7 +23,7 @@ from ..extents import Extent
 from ..graph import Axis
 from .fields import Ints, digest
 from .pieces import Pieces
-from .values import Bools, Space, Value, absorbed
+from .values import Bools, Space, Value
 
 Floats = NDArray[np.float64]
 
@@ -52,12 +52,16 @@ class Reals(Space):
         """Uniform numbers in (0, 1)."""
         return (self.draw(key, axes) + 0.5) / self.tower[0]
 
-    def _value(self, numbers: Floats, infinite: Bools | None = None) -> Value:
+    def _unbounded(self) -> Ints:
+        """What stands where a value is +inf."""
+        return self.fraction(Fraction(1 << 20))
+
+    def _value(self, numbers: Floats, infinite: Bools | None = None, above: Bools | None = None) -> Value:
         finite = np.isfinite(numbers)
         if not bool(finite.all()):
             self.overflowed = self.overflowed | self._samples_with(~finite)
             numbers = np.where(finite, numbers, 1.0)
-        return self._masked(cast(Ints, numbers), 0, 0, infinite)
+        return self._masked(cast(Ints, numbers), 0, 0, infinite, above)
 
     def _defined(self, numbers: Floats, where: Bools) -> Value:
         """A value that exists in some places only; elsewhere it spoils the sample."""
@@ -103,17 +107,14 @@ class Reals(Space):
 
     def add(self, a: Value, b: Value) -> Value:
         """a + b."""
-        flags = a.infinite if b.infinite is None else b.infinite if a.infinite is None else a.infinite | b.infinite
-        return self._value(_of(a) + _of(b), flags)
+        return self._value(_of(a) + _of(b), *self._added(a, b))
 
     def scale(self, a: Value, number: Fraction) -> Value:
-        """A rational multiple. A negative one of -inf spoils the sample."""
-        if a.infinite is not None and number <= 0:
-            self.spoil(a.infinite)
-        return self._value(_of(a) * float(number), a.infinite)
+        """A rational multiple; 0 times an infinity spoils the sample."""
+        return self._value(_of(a) * float(number), *self._scaled(a, number))
 
     def multiply(self, a: Value, b: Value) -> Value:
-        """a * b. With -inf it spoils the sample."""
+        """a * b. With -inf it spoils the sample, +inf is some number."""
         for operand in (a, b):
             if operand.infinite is not None:
                 self.spoil(operand.infinite)
@@ -127,14 +128,15 @@ class Reals(Space):
         base = _of(a)
         with np.errstate(all="ignore"):
             out = base ** float(exponent)
-        return self._defined(out, ~np.isnan(out) & ((base != 0) | (exponent >= 0)))
+        found = self._defined(out, ~np.isnan(out) & ((base != 0) | (exponent >= 0)))
+        return self._raised(found.residues, a, exponent)
 
     def exponential(self, a: Value) -> Value:
         """exp(a)."""
         with np.errstate(all="ignore"):
-            out = np.exp(_of(a))
+            out = np.exp(_of(a) if a.above is None else np.where(a.above[None], 0.0, _of(a)))
         self.overflowed = self.overflowed | self._samples_with(out == 0)
-        return self._value(out if a.infinite is None else np.where(a.infinite[None], 0.0, out))
+        return self._value(out if a.infinite is None else np.where(a.infinite[None], 0.0, out), None, a.above)
 
     def logarithm(self, a: Value) -> Value:
         """log(a)."""
@@ -172,7 +174,7 @@ class Reals(Space):
 
     def compare(self, predicate: str, a: Value, b: Value, integers: bool) -> Value:
         """The comparison."""
-        left, right = (np.where(v.infinite[None], -np.inf, _of(v)) if v.infinite is not None else _of(v) for v in (a, b))
+        left, right = (_with_infinities(v) for v in (a, b))
         compared: dict[str, Any] = {
             "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal
         }  # fmt: skip
@@ -184,12 +186,17 @@ class Reals(Space):
             place = self.place[axis]
             with np.errstate(over="ignore"):
                 total = (_of(a) * np.asarray(self.weights(axis))).sum(axis=place, keepdims=True)
-            a = self._value(total, absorbed(a.infinite, place - 1))
+            a = self._value(total, *self._absorbed(a, axis))
         return a
 
 
 def _of(a: Value) -> Floats:
     return np.asarray(a.residues, np.float64)
+
+
+def _with_infinities(a: Value) -> Floats:
+    out = _of(a) if a.infinite is None else np.where(a.infinite[None], -np.inf, _of(a))
+    return out if a.above is None else np.where(a.above[None], np.inf, out)
 
 
 def _flagged(a: Value) -> Floats:
@@ -202,5 +209,8 @@ def close(a: Value, b: Value, good: Bools) -> bool:
     left, right = left[good], right[good]
     room = 1e-9 * float(np.abs(left).max(initial=0.0)) + 1e-300
     none = np.zeros((1,) * (a.residues.ndim - 1), bool)
-    flags = [np.broadcast_to(none if v.infinite is None else v.infinite, (good.size, *left.shape[1:]))[good] for v in (a, b)]
-    return bool((np.abs(left - right) <= room).all()) and bool((flags[0] == flags[1]).all())
+    below, above = (
+        [np.broadcast_to(none if flags is None else flags, (good.size, *left.shape[1:]))[good] for flags in pair]
+        for pair in ((a.infinite, b.infinite), (a.above, b.above))
+    )
+    return bool((np.abs(left - right) <= room).all() and (below[0] == below[1]).all() and (above[0] == above[1]).all())

@@ -224,7 +224,7 @@ class Rules:
         self.e.sum(counted(rest), node.constant)
 
     def _reduction_inside(self, c: int) -> tuple[int, tuple[tuple[int, Fraction], ...], int, Fraction]:
-        """A class as coefficient * factors * sum over axes of a body: (mask of the axes, factors, body, coefficient); mask 0 if it is none."""
+        """A class as coefficient * factors * sum over axes of a body: (mask of axes, factors, body, coefficient); mask 0 if it is none."""
         for product in self.e.classes[c].products:
             for at, (f, exponent) in enumerate(product.factors):
                 for form in self.bare_reductions(f)[:1] if exponent == 1 else []:

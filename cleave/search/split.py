@@ -1,8 +1,8 @@
 """
 Splitting an axis into chunks: partial reductions over a chunk, then the combination over chunks.
 
-The law: element (s, i) of a split axis n stands for s * |i| + i of n and does not exist past the end, so a sum or maximum over
-n is one over i and then over s, and everything elementwise over n is elementwise over (s, i). This commutes with every other
+The law: element (s, i) of a split axis n stands for s * |i| + i of n and does not exist past the end, so a sum, maximum or minimum
+over n is one over i and then over s, and everything elementwise over n is elementwise over (s, i). This commutes with every other
 rule, so splitting what the search has found is as good as searching the split program. The number of chunks is a symbol of its
 own that need not divide the extent.
 
@@ -24,11 +24,7 @@ CHUNK_HINTS = (8, 2, 32)
 
 
 def splittable(graph: Graph) -> tuple[str, ...]:
-    """
-    The axes over which every output reduces, in declared order; chunks and what they are chunks of are left out.
-
-    So are axes of a minimum: over a chunk with nothing in it that is +inf, for which there is no word here.
-    """
+    """The axes over which every output reduces, in declared order; chunks and what they are chunks of are left out."""
     reduced: list[frozenset[str]] = []
     for op in graph.ops:
         below = frozenset[str]().union(*(reduced[arg] for arg in op.args))
@@ -37,8 +33,7 @@ def splittable(graph: Graph) -> tuple[str, ...]:
     for output in graph.outputs:
         wanted &= reduced[output.value] - frozenset(graph.ops[output.value].axes)
     chunked = {name for axis in graph.axes if axis.chunk_of is not None for name in (axis.name, *axis.chunk_of)}
-    minima = {axis for op in graph.ops if op.kind == "reduce" and op.attr[0] == "min" for axis in reduced_axes(op)}
-    return graph.ordered(wanted - chunked - minima)
+    return graph.ordered(wanted - chunked)
 
 
 def dependent_reductions(graph: Graph, axis: str) -> int:

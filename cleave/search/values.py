@@ -13,7 +13,7 @@ less likely than 10^-12, and no graph is handed out without `verify`. What count
 - **Order** (`order`): maxima, and comparisons that agree with each other; every value is taken to be a number, so guards against
   NaN fold away.
 - **Moves** (`moves`): renames, splits, slices, positions and concatenations; others are functions of whole lines.
-- **-inf** is formal: a flag beside the residue. exp gives 0, a maximum ignores it, a sum absorbs it.
+- **-inf and +inf** are formal: flags beside the residue. exp of -inf is 0, a maximum ignores it, a sum absorbs either.
 
 A division by 0 (or -inf - -inf) spoils the sample; the caller draws others.
 """
@@ -21,10 +21,9 @@ A division by 0 (or -inf - -inf) spoils the sample; the caller draws others.
 from __future__ import annotations
 
 from .draws import Bools, Value
-from .measure import absorbed
 from .moves import Moves
 
-__all__ = ["Bools", "Space", "Value", "absorbed"]
+__all__ = ["Bools", "Space", "Value"]
 
 
 class Space(Moves):

@@ -280,5 +280,8 @@ def same(a: Value, b: Value, samples: Sequence[int] | None = None) -> bool:
     if not bool((left[low : high + 1, chosen] == right[low : high + 1, chosen]).all()):
         return False
     none = np.zeros((1,) * (a.residues.ndim - 1), bool)
-    flags = [np.broadcast_to(none if v.infinite is None else v.infinite, left.shape[1:]) for v in (a, b)]
-    return bool((flags[0][chosen] == flags[1][chosen]).all())
+    below, above = (
+        [np.broadcast_to(none if flags is None else flags, left.shape[1:])[chosen] for flags in pair]
+        for pair in ((a.infinite, b.infinite), (a.above, b.above))
+    )
+    return bool((below[0] == below[1]).all() and (above[0] == above[1]).all())

@@ -10,8 +10,8 @@ Equality: exact in the algebra, up to rounding and to the dtypes of intermediate
 verified in finite fields (`cleave.search.verify`), then run in its dtypes on benign and adversarial inputs: one whose error
 exceeds twice that of the program as written is dropped (`cleave.algebra.gate`). Region 0 is the program as written, the
 others follow with the most promising first: the best at the hinted sizes, those that are best where a symbol is small or large,
-then the rest; each with its FLOPs, bytes and number of dependent reductions. Comparisons take every value to be a number, so
-guards against NaN fold away.
+soon one for every set of axes in chunks, then the rest; each with its FLOPs, bytes and number of dependent reductions.
+Comparisons take every value to be a number, so guards against NaN fold away.
 
 Left alone: graphs that have alternatives already. What cut a search short and what was dropped is said in remarks on standard
 error. The search is deterministic unless the option `seconds` cuts it. One that takes longer than a second says how far it has

@@ -2,7 +2,7 @@
 The search: other programs for the same function, the most promising first.
 
 What is promising depends on sizes that are not known: the first few are the best at the hinted sizes and those that are best at
-others (`regimes`).
+others (`regimes`), and soon there is one for every set of axes that may be in chunks (`among`).
 
 Law: `superoptimize` gives at least the program as written, and every other one has passed `verify`. The result is a function
 of the graph and the options as long as no time cap fires; caps that were hit are in the result.
@@ -39,6 +39,10 @@ from .watch import Watch, unwatched
 from .work import work
 from .workers import ALONE, LEAST, Workers
 
+BEST = 3
+"""The best programs that come before any in chunks."""
+EARLY = 9
+"""The programs beside that as written among which there is one for every set of axes in chunks, if there are so few."""
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
 
@@ -59,7 +63,7 @@ class Alternative:
 class SearchResult:
     """
     `alternatives[0]` is the program as written; then come the best one and those that are best at other sizes, then the rest in
-    order. `caps` says what cut the search short.
+    order, with programs in chunks among them (`among`). `caps` says what cut the search short.
     """
 
     alternatives: tuple[Alternative, ...]
@@ -104,7 +108,7 @@ class _Search:
             distinct.setdefault(outline(entry.graph), entry)
         best = [replace(entry, name=f"{i}") for i, entry in enumerate(distinct.values()) if 0 < i <= self.options.alternatives]
         if self.options.split:
-            best += self.split([*best, original])
+            best = among(best, self.split([*best, original]))
             self.lap("split s")
         self.caps += self.workers.failures
         return SearchResult((original, *best), tuple(dict.fromkeys(self.caps)), self.stats)
@@ -279,6 +283,19 @@ class _Search:
         if refused:
             self.caps.append(f"{refused} programs could not be written or were refused by the verifier")
         return out
+
+
+def among(whole: Sequence[Alternative], split: Sequence[Alternative]) -> list[Alternative]:
+    """
+    The best programs, then one for every set of axes in chunks as far as they come among the first `EARLY`, then the rest.
+
+    Who tries only so many programs so tries every kind.
+    """
+    firsts: dict[str, Alternative] = {}
+    for entry in split:
+        firsts.setdefault(entry.name.split(" split ")[1], entry)
+    early = list(firsts.values())[: EARLY - BEST]
+    return [*whole[:BEST], *early, *whole[BEST:], *(entry for entry in split if entry not in early)]
 
 
 def _searched(task: tuple[Graph, SearchOptions]) -> SearchResult:

@@ -10,6 +10,9 @@ from cleave.bench.judging import oracle
 from cleave.bench.search_programs import attention, latent_attention
 from cleave.bench.writing import Write
 from cleave.graph import Builder, Graph, Output
+from cleave.schedule.kernels import ScheduleOptions
+from cleave.schedule.scheduler import schedule
+from cleave.schedule.targets import target
 from cleave.search import SearchOptions, superoptimize
 from cleave.search.split import dependent_reductions, split_axes, splittable
 from cleave.search.verify import Verifier
@@ -43,9 +46,9 @@ def test_every_pair_keeps_the_value(graph: Graph) -> None:
 
 
 def test_pairs_come_after_single_axes() -> None:
-    """Named by both axes, one a pair, with a symbol for every number of chunks."""
+    """Named by both axes, one a pair, with a symbol for every number of chunks; the second program of a kind comes last."""
     names = [entry.name for entry in superoptimize(gated()).alternatives if "split" in entry.name]
-    assert names == ["1 split k", "as written split k", "1 split n", "as written split n", "1 split k n"]
+    assert names == ["1 split k", "1 split n", "1 split k n", "as written split k", "as written split n"]
     (pair,) = [entry.graph for entry in superoptimize(gated()).alternatives if entry.name.endswith("split k n")]
     assert [symbol.name for symbol in pair.symbols] == ["k", "n", "s", "s2"]
     assert dependent_reductions(pair, "s") == dependent_reductions(pair, "s2") == 1
@@ -100,3 +103,22 @@ def test_the_scheduler_runs_a_pair() -> None:
     (out,) = run_tiles(program, pair, inputs, sizes)
     (wanted,) = exact(graph, inputs, {})
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_every_kind_of_split_comes_early() -> None:
+    """Behind the three best programs, so that who tries only so many programs tries one of every kind."""
+    names = [entry.name for entry in superoptimize(latent_attention(decode=False)).alternatives]
+    assert names[:4] == ["as written", "1", "2", "3"]
+    assert {name.split(" split ")[1] for name in names[:10] if " split " in name} == {"n", "l", "n l"}
+    whole = [name for name in names[1:] if " split " not in name]
+    assert whole == [str(at + 1) for at in range(len(whole))]
+
+
+def test_the_scheduler_says_what_it_leaves_out() -> None:
+    graph = gated(k=100, n=70)
+    graphs = [stabilize(entry.graph) for entry in superoptimize(graph).alternatives]
+    assert len(graphs) > 1
+    few = schedule(graphs, {}, frozenset(), target("h200"), ScheduleOptions(alternatives=1))
+    assert any(f"alternatives 1 to {len(graphs) - 1}: not tried" in note for note in few.notes)
+    every = schedule(graphs, {"s": 2}, frozenset(), target("h200"), ScheduleOptions(alternatives=len(graphs)))
+    assert not any("not tried" in note for note in every.notes)

@@ -16,7 +16,7 @@ from ..search import SearchOptions, superoptimize
 from ..search.equivalence import search
 from ..search.verify import Verifier
 from . import search_programs as programs
-from .mutants import mutants
+from .mutants import kinds, mutants
 from .writing import Write
 
 PER_PROGRAM = 130
@@ -25,13 +25,14 @@ PER_PROGRAM = 130
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One mutant: whether the verifier takes it for the program, and whether it is (None where nothing is defined)."""
+    """One mutant, and what is wrong in it: whether the verifier takes it for the program, and whether it is (None: nothing is defined)."""
 
     program: str
     mutant: str
     accepted: bool
     equal: bool | None
     reason: str = ""
+    kinds: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> bool:
@@ -99,7 +100,7 @@ def judged(per_program: int = PER_PROGRAM, seed: int = 0) -> Iterator[Judgement]
         verifier = Verifier(graph, seed)
         for mutant in mutants(other, seed * 1000 + number, per_program):
             problem = verifier.problem(mutant.graph)
-            yield Judgement(name, mutant.name, problem is None, oracle(graph, mutant.graph), problem or "")
+            yield Judgement(name, mutant.name, problem is None, oracle(graph, mutant.graph), problem or "", kinds(mutant.name))
 
 
 def oracle(graph: Graph, other: Graph) -> bool | None:

@@ -6,13 +6,12 @@ turned round, an epsilon dropped or moved out of its function, a constant nudged
 place or the wrong way round, a reduction dropped or of another kind, an operand of the same shape taken for another. Among them
 are changes that keep the value (operands of a product swapped, a quotient as a product with an inverse, a strict comparison of
 integers one further on): who judges must accept those.
-
-No change negates a value that a mask may have made -inf: finite fields know no +inf, and refuse it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -25,6 +24,23 @@ Make: TypeAlias = Callable[[Builder, tuple[int, ...]], int]
 """Adds operations in place of one, given its operands, and returns the position of the result."""
 
 NUDGE = 1e-3
+KINDS = {
+    "factor or operand dropped": r"an operand dropped|function dropped|reduction dropped|mask dropped",
+    "wrong axis": r"over \w+|not over \w+|size of \w+|iota of \w+",
+    "operands swapped": r"operands swapped|branches swapped",
+    "mask transposed or turned": r"mask transposed|turned round|(eq|ne|ge|gt|le|lt) for (eq|ne|ge|gt|le|lt)|not of the opposite",
+    "mask shifted": r"operand \d moved by|strict, ",
+    "epsilon or operand moved": r"an operand moved out",
+    "constant nudged": r"nudged to",
+    "wrong rescale": (
+        r"the result twice|a factor squared|a square below|mul for div|div for mul|mean for|1/|scaled to|half as strong"
+        r"|to base 2|without the root"
+    ),
+    "other operand": r"%\d+ for|an operand twice",
+    "other operation": r"\w+ for \w+|0 for -inf|-?\d+ for|sums before the product",
+    "other form of the same value": r"",
+}
+"""What is wrong in a mutant, by the name of the change: the first that fits."""
 ELEMENTWISE = ("exp", "log", "rsqrt", "sqrt", "silu", "sigmoid", "tanh", "neg", "sin", "cos", "gelu", "abs", "erf", "relu")
 FLOATS = ("f16", "bf16", "f32", "f64")
 
@@ -38,7 +54,7 @@ class Mutant:
 
 
 def mutants(graph: Graph, seed: int, count: int) -> Iterator[Mutant]:
-    """At most `count` distinct mutants, of one change or two, in a random order that depends on the seed alone."""
+    """At most `count` distinct mutants, of one change or two, in a random order that depends on the seed alone; all kinds are as likely."""
     rng = np.random.default_rng(seed)
     seen = {graph.ops}
     yielded = 0
@@ -47,10 +63,14 @@ def mutants(graph: Graph, seed: int, count: int) -> Iterator[Mutant]:
         if yielded == count:
             return
         base = pool[0] if rng.random() < 0.6 else pool[int(rng.integers(len(pool)))]
-        options = [(at, name, make) for at in range(len(base.graph.ops)) for name, make in changes(base.graph, at)]
+        options: dict[str, list[tuple[int, str, Make]]] = {}
+        for at in range(len(base.graph.ops)):
+            for name, make in changes(base.graph, at):
+                options.setdefault(kinds(name)[0], []).append((at, name, make))
         if not options:
             return
-        at, name, make = options[int(rng.integers(len(options)))]
+        alike = options[sorted(options)[int(rng.integers(len(options)))]]
+        at, name, make = alike[int(rng.integers(len(alike)))]
         made = changed(base.graph, at, make)
         if made is None or made.ops in seen:
             continue
@@ -60,6 +80,18 @@ def mutants(graph: Graph, seed: int, count: int) -> Iterator[Mutant]:
             pool.append(mutant)
         yielded += 1
         yield mutant
+
+
+def kinds(name: str) -> tuple[str, ...]:
+    """What is wrong in a mutant, by its name: a kind for every change."""
+    changes = [re.sub(r"^-?[\d.e+-]+ (?=nudged|scaled)", "", change) for change in name.split(", ") if change]
+    joined: list[str] = []
+    for change in changes:
+        if joined and not re.search(r" at %\d+$", joined[-1]):
+            joined[-1] += f", {change}"
+        else:
+            joined.append(change)
+    return tuple(next(kind for kind, pattern in KINDS.items() if re.match(pattern, change)) for change in joined)
 
 
 def first_order(graph: Graph) -> Iterator[Mutant]:
@@ -103,7 +135,7 @@ def changes(graph: Graph, at: int) -> Iterator[tuple[str, Make]]:
     yield from _of_operands(graph, at)
     match op.kind:
         case "add" | "sub" | "mul" | "div" | "max" | "min" if not op.attr:
-            yield from _of_arithmetic(op, any(masked(graph, arg) for arg in op.args))
+            yield from _of_arithmetic(op)
         case "constant":
             yield from _of_constants(op)
         case "compare":
@@ -168,17 +200,7 @@ def tuple_of(attr: Attr) -> tuple[Attr, ...]:
     return attr if isinstance(attr, tuple) else ()
 
 
-def masked(graph: Graph, position: int) -> bool:
-    """Whether a value may be -inf, by a constant or as the maximum of an empty chunk, and no exponential has taken it in."""
-    op = graph.ops[position]
-    if op.kind in ("constant", "exp"):
-        return op.kind == "constant" and op.attr[0] == -math.inf
-    if op.kind == "reduce" and op.attr[0] == "max" and any(graph.axis(str(axis)).chunk_of for axis in tuple_of(op.attr[1])):
-        return True
-    return op.kind != "input" and any(masked(graph, arg) for arg in op.args)
-
-
-def _of_arithmetic(op: Op, may_be_infinite: bool) -> Iterator[tuple[str, Make]]:
+def _of_arithmetic(op: Op) -> Iterator[tuple[str, Make]]:
     yield "operands swapped", _same(op, op.kind, 1, 0)
     for i in (0, 1):
         yield "an operand dropped", lambda b, args, i=i: _filled(b, op, args[i])
@@ -194,8 +216,6 @@ def _of_arithmetic(op: Op, may_be_infinite: bool) -> Iterator[tuple[str, Make]]:
             yield "the inverse, then a product", lambda b, args: _real(b, "mul", args[0], _real(b, "div", 1.0, args[1]))
             yield "a square below", lambda b, args: _real(b, "div", args[0], _real(b, "mul", args[1], args[1]))
         case "sub":
-            if may_be_infinite:
-                return
             yield "a negative added", lambda b, args: _real(b, "add", args[0], _real(b, "neg", args[1]))
             yield "turned round and negated", lambda b, args: _real(b, "neg", _real(b, "sub", args[1], args[0]))
         case "mul":
@@ -206,7 +226,7 @@ def _of_arithmetic(op: Op, may_be_infinite: bool) -> Iterator[tuple[str, Make]]:
                 "halves added twice",
                 lambda b, args: _real(b, "mul", _real(b, "add", _real(b, "mul", args[0], 0.5), _real(b, "mul", args[1], 0.5)), 2.0),
             )
-        case "max" | "min" if not may_be_infinite:
+        case "max" | "min":
             kind = "min" if op.kind == "max" else "max"
             yield "negated both ways", lambda b, args: _real(b, "neg", _real(b, kind, *(_real(b, "neg", arg) for arg in args)))
         case _:
@@ -223,8 +243,10 @@ def _of_constants(op: Op) -> Iterator[tuple[str, Make]]:
     elif value == -math.inf:
         yield "0 for -inf", _same(op, "constant", attr=(0.0,))
     elif math.isfinite(value):
-        for other in (value * (1 + NUDGE), value * (1 - NUDGE), -value, 2 * value, value + NUDGE, value**2, 0.0):
-            yield f"{other:g} for {value:g}", _same(op, "constant", attr=(other,))
+        for other in (value * (1 + NUDGE), value * (1 - NUDGE), value + NUDGE):
+            yield f"{value:g} nudged to {other:g}", _same(op, "constant", attr=(other,))
+        for other in (-value, 2 * value, value**2, 0.0):
+            yield f"{value:g} scaled to {other:g}", _same(op, "constant", attr=(other,))
         if value:
             yield f"1/{value:g} for it", _same(op, "constant", attr=(1 / value,))
 
@@ -235,7 +257,7 @@ def _of_comparisons(op: Op) -> Iterator[tuple[str, Make]]:
     for other in ("eq", "ne", "lt", "le", "gt", "ge"):
         if other != predicate:
             yield f"{other} for {predicate}", _same(op, "compare", 0, 1, attr=(other,))
-    yield "operands swapped", _same(op, "compare", 1, 0)
+    yield "mask transposed", _same(op, "compare", 1, 0)
     yield "turned round", _same(op, "compare", 1, 0, attr=(turned[predicate],))
     for i in (0, 1):
         for step in (1, -1):
@@ -321,8 +343,6 @@ def _of_functions(graph: Graph, op: Op) -> Iterator[tuple[str, Make]]:
         case "exp":
             yield "half as strong, squared", lambda b, args: _squared(b, _real(b, "exp", _real(b, "mul", args[0], 0.5)))
             yield "to base 2", lambda b, args: _real(b, "exp", _real(b, "mul", args[0], math.log(2)))
-            if masked(graph, op.args[0]):
-                return
             yield "of the negative, inverted", lambda b, args: _real(b, "div", 1.0, _real(b, "exp", _real(b, "neg", args[0])))
         case "log":
             yield "to base 2", lambda b, args: _real(b, "mul", _real(b, "log", args[0]), 1 / math.log(2))

@@ -15,6 +15,7 @@ from ..graph import Graph
 from ..search.enumerate import enumerate_values
 from . import search_programs as programs
 from .judging import PER_PROGRAM, judged
+from .mutants import KINDS as MISTAKES
 from .search_rows import MOST_GROWTH, MOST_MEGABYTES, ROWS, Found, growth, measure
 
 
@@ -55,10 +56,13 @@ def judgements(per_program: int = PER_PROGRAM) -> tuple[dict[str, object], bool]
     """Prints how mutants were judged; returns plain values and whether nothing was judged wrongly."""
     started, used = time.perf_counter(), time.process_time()
     counts: dict[str, dict[str, int]] = {}
+    mistakes: dict[str, dict[str, int]] = {kind: dict.fromkeys(KINDS, 0) for kind in MISTAKES}
     wrong: list[str] = []
     for entry in judged(per_program):
-        kinds = counts.setdefault(entry.program, dict.fromkeys(KINDS, 0))
-        kinds[_kind(entry.accepted, entry.equal)] += 1
+        kind = _kind(entry.accepted, entry.equal)
+        counts.setdefault(entry.program, dict.fromkeys(KINDS, 0))[kind] += 1
+        for mistake in dict.fromkeys(entry.kinds):
+            mistakes[mistake][kind] += 1
         if entry.wrong:
             wrong.append(f"{entry.program}: {entry.mutant}: {'accepted' if entry.accepted else f'refused, {entry.reason}'}")
     table = Table(title="mutants: what the verifier said, with float64 as the oracle")
@@ -68,12 +72,19 @@ def judgements(per_program: int = PER_PROGRAM) -> tuple[dict[str, object], bool]
         table.add_row(program, *(str(kinds[kind]) for kind in KINDS))
     totals = {kind: sum(kinds[kind] for kinds in counts.values()) for kind in KINDS}
     table.add_row("all", *(str(totals[kind]) for kind in KINDS), style="bold")
-    Console(width=None if sys.stdout.isatty() else 150).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    console.print(table)
+    table = Table(title="the same by what was changed; a mutant of two changes counts for both")
+    for heading in ("change", *KINDS):
+        table.add_column(heading, justify="left" if heading == "change" else "right")
+    for mistake, found in mistakes.items():
+        table.add_row(mistake, *(str(found[kind]) for kind in KINDS))
+    console.print(table)
     for text in wrong:
         print(text)
     seconds = f"{time.perf_counter() - started:.1f} s, of which {time.process_time() - used:.1f} s on the processor"
     print(f"{sum(totals.values())} mutants in {seconds}")
-    return {"mutants": totals, "wrong": wrong}, not wrong
+    return {"mutants": totals, "changes": mistakes, "wrong": wrong}, not wrong
 
 
 def enumerated() -> tuple[dict[str, object], bool]:
@@ -103,7 +114,7 @@ ENUMERATED: dict[str, Callable[[], Graph]] = {
     "RMSNorm, linear": programs.root_norm_linear,
     "attention": lambda: programs.attention(False, False, False),
 }
-KINDS = ("refused", "accepted", "false accept", "false reject", "undefined")
+KINDS: tuple[str, ...] = ("refused", "accepted", "false accept", "false reject", "undefined")
 
 
 def _kind(accepted: bool, equal: bool | None) -> str:

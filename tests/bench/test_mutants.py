@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cleave.bench.judging import Judgement, judged, oracle
-from cleave.bench.mutants import first_order, mutants
+from cleave.bench.mutants import KINDS, first_order, kinds, mutants
 from cleave.bench.search_programs import attention, low_rank, root_norm_linear
 from cleave.bench.search_report import report
 from cleave.graph import Graph
@@ -37,6 +37,31 @@ def test_the_corpus_has_a_dozen_programs_and_their_alternatives(judgements: list
     assert sum("alternative" not in name for name in programs) >= 13
     assert sum("split" in name for name in programs) >= 3
     assert min(Counter(entry.program for entry in judgements).values()) == SAMPLE
+
+
+def test_every_kind_of_mistake_is_there_and_refused(judgements: list[Judgement]) -> None:
+    """A factor dropped, a wrong axis, a mask turned or shifted, an epsilon moved, a constant nudged, a wrong rescale."""
+    refused = Counter(kind for entry in judgements if not entry.accepted for kind in entry.kinds)
+    assert set(refused) == set(KINDS)
+    assert all(len(entry.kinds) >= 1 for entry in judgements)
+    accepted = Counter(kind for entry in judgements if entry.accepted for kind in entry.kinds)
+    assert accepted["other form of the same value"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("strict, one further on at %7", ("mask shifted",)),
+        ("1e-06 nudged to 1.001e-06 at %3, iota of m at %2", ("constant nudged", "wrong axis")),
+        ("0.5 scaled to -0.5 at %3", ("wrong rescale",)),
+        ("the inverse, then a product at %9, operands swapped at %1", ("other form of the same value", "operands swapped")),
+        ("ge for le at %4", ("mask transposed or turned",)),
+        ("silu for exp at %4", ("other operation",)),
+        ("%3 for %2 at %4", ("other operand",)),
+    ],
+)
+def test_names_say_what_is_wrong(name: str, wanted: tuple[str, ...]) -> None:
+    assert kinds(name) == wanted
 
 
 @pytest.mark.parametrize("graph", [attention(), root_norm_linear(), low_rank(False)], ids=["attention", "norm", "low rank"])

@@ -58,6 +58,7 @@ class Emitter(Indices):
     def __init__(self, problem: Problem, plan: Plan) -> None:
         super().__init__(problem, plan)
         self.true: frozenset[int] = frozenset()
+        self._assumed: list[tuple[Scope, frozenset[int], dict[str, bool]]] = []
         self.grid: list[GridDim] = []
 
     @abstractmethod
@@ -162,17 +163,27 @@ class Emitter(Indices):
         return self.cast(self.let(home, "exp2", (power,), "f32", name="p"), node.dtype)
 
     @contextmanager
-    def assuming(self, true: frozenset[int], whole: Dim | None) -> Generator[None]:
-        """Within this context some conditions hold in every lane, and one dimension has no false lanes."""
-        before = self.true
-        self.true = before | true
-        ragged = whole is not None and self.ragged[whole.name]
-        if whole is not None:
-            self.ragged[whole.name] = False
+    def assuming(self, true: frozenset[int], whole: Dim | None, scope: Scope) -> Generator[None]:
+        """Within this context some conditions hold in every lane of a loop's body, and one dimension has no false lanes there."""
+        self._assumed.append((scope, self.true, self.ragged))
+        self.true = self.true | true
+        self.ragged = self.ragged if whole is None else {**self.ragged, whole.name: False}
         yield
-        self.true = before
-        if whole is not None:
-            self.ragged[whole.name] = ragged
+        _, self.true, self.ragged = self._assumed.pop()
+
+    @contextmanager
+    def as_in(self, home: Scope) -> Generator[None]:
+        """Within this context nothing is assumed but what holds in a scope: another loop may be emitted for the body of one."""
+        chain = home.chain()
+        kept = next((place for place, (scope, _, _) in enumerate(self._assumed) if scope not in chain), None)
+        if kept is None:
+            yield
+            return
+        now = self.true, self.ragged, self._assumed
+        _, self.true, self.ragged = self._assumed[kept]
+        self._assumed = self._assumed[:kept]
+        yield
+        self.true, self.ragged, self._assumed = now
 
     def elementwise(self, node: Node, home: Scope) -> Value:
         """One elementwise operation, done in f32 where its type is narrower."""

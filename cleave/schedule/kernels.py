@@ -189,6 +189,8 @@ def library_call(problem: Problem) -> LibraryCall | None:
         node = node.args[0]
     if node.kind != "contract" or len(node.args) != 2 or any(arg.kind != "load" or arg.dtype != out.dtype for arg in node.args):
         return None
+    if any(set(node.removed) - set(arg.axes) for arg in node.args):
+        return None
     buffers = [problem.buffers[int(str(arg.attr[0]))] for arg in node.args]
     plain = all(index == axis_index(axis) for arg in node.args for axis, index in arg.where)
     if not plain or set(node.axes) != set(out.axes) or out.dtype not in ("f16", "bf16", "f32"):

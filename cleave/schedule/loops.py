@@ -85,16 +85,17 @@ def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node
 
 def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
     """Emits the loops for a reduction and all that share them; afterwards `home` knows their values."""
-    members = _members(emitter, dim, home, wanted)
-    state = {node.id: _start(emitter, node) for node in members}
-    for segment in segments(emitter, dim, members, home):
-        state = _run_segment(emitter, dim, home, members, segment, state)
-    for node in members:
-        out = state[node.id]
-        if node.kind == "shift":
-            home.memo["raw", node.id] = out
-        else:
-            home.memo[node] = emitter.cast(out, node.dtype)
+    with emitter.as_in(home):
+        members = _members(emitter, dim, home, wanted)
+        state = {node.id: _start(emitter, node) for node in members}
+        for segment in segments(emitter, dim, members, home):
+            state = _run_segment(emitter, dim, home, members, segment, state)
+        for node in members:
+            out = state[node.id]
+            if node.kind == "shift":
+                home.memo["raw", node.id] = out
+            else:
+                home.memo[node] = emitter.cast(out, node.dtype)
 
 
 def _start(emitter: Emitter, node: Node) -> Value:
@@ -123,7 +124,7 @@ def _run_segment(
     inner = {node.id: _inside(emitter, state[node.id], scope) for node in members}
     new: dict[int, Value] = {}
     alphas: dict[int, Value] = {}
-    with emitter.assuming(segment.true, dim if segment.whole else None):
+    with emitter.assuming(segment.true, dim if segment.whole else None, scope):
         shifts = [node for node in members if node.kind == "shift"]
         for node in shifts:
             old = inner[node.id]

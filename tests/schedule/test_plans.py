@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cleave.algebra import degrees
-from cleave.graph import Graph
+from cleave.graph import Graph, Input
 from cleave.schedule.chunks import aligned
 from cleave.schedule.cost import Cost
 from cleave.schedule.fusion import Candidate
@@ -21,13 +21,24 @@ from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 from cleave.schedule.statements import InfeasibleError
 
-from .programs import agrees, attention, linear_attention, norm_linear
+from .programs import Sketch, agrees, attention, linear_attention, norm_linear
+
+
+def centred() -> Graph:
+    """The mean square of what is left of rows without their means, added to their maximum: loops of which one needs another first."""
+    s = Sketch("centred", "m=40 n=1500", [Input("x", ("m", "n"), "f32", "m n")])
+    mean = s.op("mul", s.reduce("sum", 0, "n"), 1 / 1500)
+    low = s.op("sub", 0, mean)
+    s.output(s.op("add", s.reduce("sum", s.op("mul", low, low), "n"), s.reduce("max", s.op("abs", low), "n")), "m")
+    return s.graph()
+
 
 NO_COST = Cost(0.0, 0.0, 0.0, 0.0, 0.0, 1, 1, 1, 1, "")
 GRAPHS = {
     "attention": attention(g="2", r="3", m="35", n="150", d="24", e="40", mask="window"),
     "weights": attention(m="70", n="90", d="40", e="40", mask="dead", lse=True),
     "norm": norm_linear(m="40", k="150", c="72", gated=True),
+    "centred": centred(),
     "reassociated": linear_attention(h="2", m="70", n="100", d="24", e="40"),
 }
 

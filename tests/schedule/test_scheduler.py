@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from cleave.bridge.sched import module_of
 from cleave.graph import Graph, Input, Symbol
-from cleave.schedule import ScheduleOptions
+from cleave.schedule import ScheduleOptions, candidates
 from cleave.schedule.program import Dot, LibraryCall, Load, walk
 
-from .programs import Sketch, agrees, attention, linear_attention, loops, norm_linear, scheduled
+from .programs import H200, Sketch, agrees, attention, linear_attention, loops, norm_linear, scheduled
 
 DYNAMIC = (Symbol("B", (2,)), Symbol("M", (4,)), Symbol("N", (512,)))
 GROUPED = attention(b="B", g="2", r="4", m="M", n="N", symbols=DYNAMIC)
@@ -174,3 +175,24 @@ def test_what_both_dots_read_is_loaded_once(dtype: str) -> None:
         (loop,) = loops(program.kernels[0])
         assert [statement.buffer.name for statement in loop.body if isinstance(statement, Load)] == ["k"]
         assert sum(isinstance(statement, Dot) for statement in loop.body) == 2
+
+
+@pytest.mark.parametrize("axes", [("m k", "k n", "m"), ("m k", "k n", "k"), ("m k", "k", "k"), ("m k", "m k", "m")])
+def test_sums_of_one_operand_alone_are_no_matter_for_a_library(axes: tuple[str, str, str]) -> None:
+    """Every summed axis of a product that a library takes is in both operands."""
+    sizes = {"m": 4, "k": 5, "n": 6}
+    left, right, out = axes
+    s = Sketch(
+        "sum",
+        " ".join(f"{axis}={size}" for axis, size in sizes.items()),
+        [Input("x", tuple(left.split()), "f32", left), Input("y", tuple(right.split()), "f32", right)],
+    )
+    over = " ".join(axis for axis in sizes if axis in f"{left} {right}".split() and axis not in out.split())
+    s.output(s.contract(0, 1, over=over), out, "f32")
+    graph = s.graph()
+    for program in candidates([graph], {}, frozenset(), H200, count=8):
+        for step in program.steps:
+            if isinstance(step, LibraryCall):
+                assert all(axis in left.split() and axis in right.split() for axis in step.over)
+        module_of(program).verify()
+        agrees(graph, program)

@@ -44,7 +44,11 @@ class Probe:
 
 
 def structured_axes(graph: Graph) -> tuple[str, ...]:
-    """The axes that are merged, sliced, padded, joined, or indexed beyond the first few elements: their extents belong together."""
+    """
+    The axes that are merged, sliced, padded, joined, split into parts that fill them, or indexed beyond the first few elements:
+    their extents belong together. Those of a split into chunks, of which the last may be short, do not.
+    """
+    chunk_of = {axis.name: axis.chunk_of for axis in graph.axes}
     out: list[str] = []
     for op in graph.ops:
         match op.kind, op.attr:
@@ -52,6 +56,8 @@ def structured_axes(graph: Graph) -> tuple[str, ...]:
                 out += (*names(parts), str(new))
             case (("slice" | "pad"), (axis, new, *_)):
                 out += (str(axis), str(new))
+            case "split", (axis, outer, inner) if chunk_of.get(str(inner)) != (axis, outer):
+                out += (str(axis), str(outer), str(inner))
             case "index", (axis, position) if position != extent(0):
                 out.append(str(axis))
             case _:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from threading import Lock
+from typing import Any, Literal, cast
 
 import torch
 from xdsl.dialects.builtin import ModuleOp
@@ -34,6 +35,8 @@ from .variants import Variant, fastest
 LEVELS = ("alg", "alternatives", "stabilized", "sched", "tt", "triton", "ttir")
 SHOWN = 10
 ENTRIES = 8
+_CAPTURE = Lock()
+"""torch.export traces one function at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,10 @@ class Compiled:
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result, after looking at everything that may be wrong with the arguments."""
         flat = self.bindings.flatten(args, kwargs)
+        for value in flat:
+            if isinstance(value, torch.Tensor) and (value.layout != torch.strided or value.device.type not in ("cpu", "cuda")):
+                kind = f"{str(value.layout).removeprefix('torch.')} on {value.device.type}"
+                raise CleaveError(None, f"an argument is {kind}", "pass dense tensors on cpu or cuda")
         if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in flat):
             raise CleaveError(None, "an argument requires a gradient and compiled programs have none", "detach it, or use torch.no_grad()")
         symbols = self.bindings.sizes(flat)
@@ -263,6 +270,7 @@ def compile(
     examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes.
     `weights` names arguments that stay the same between calls. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
+    A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not.
     Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option, ValueError for one
     that is out of range.
     """
@@ -280,7 +288,8 @@ def compile(
         seconds[name] = seconds.get(name, 0.0) + now - clock
         clock = now
 
-    captured = capture(function, example_inputs, dynamic_shapes, weights)
+    with _CAPTURE:
+        captured = capture(function, example_inputs, dynamic_shapes, weights)
     graph = with_hints(captured.graph, hints or ())
     lap("capture")
     flat = captured.bindings.flatten(example_inputs)
@@ -335,8 +344,15 @@ def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
     """
     The graph with the hints of its symbols replaced.
 
-    Raises: CleaveError for a name that is not a symbol.
+    Raises: CleaveError for a name that is not a symbol, and what is no positive number.
     """
+    if isinstance(hints, Mapping) or not all(isinstance(hint, Mapping) for hint in hints):
+        raise CleaveError(
+            None, "hints is no sequence of mappings", 'give a list with one entry for each combination of sizes, as in [{"m": 1}]'
+        )
+    for name, value in (pair for hint in hints for pair in hint.items()):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise CleaveError(None, f"hint {value!r} for '{name}'", "give a whole number from 1 up", op=graph.name)
     known = {symbol.name for symbol in graph.symbols}
     for name in (name for hint in hints for name in hint):
         if name not in known:

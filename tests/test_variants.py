@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -63,3 +66,41 @@ def test_a_prediction_at_the_scheduled_sizes_is_the_estimate() -> None:
         estimated = sum(ways[pick].cost.seconds for ways, pick in zip(division.ranked, trial.picks, strict=True))
         predicted = found.prediction(trial, target).seconds({})
         assert predicted - estimated == pytest.approx(division.seconds - sum(choice.cost.seconds for choice in division.choices))
+
+
+@pytest.mark.parametrize(
+    ("hints", "message"),
+    [
+        ([{"m": 2.5}], "hint 2.5 for 'm'; give a whole number from 1 up"),
+        ([{"m": "8"}], "hint '8' for 'm'"),
+        ([{"m": None}], "hint None for 'm'"),
+        ([{"m": True}], "hint True for 'm'"),
+        ([{"m": 0}], "hint 0 for 'm'"),
+        ({"m": 4}, "hints is no sequence of mappings"),
+        ("m", "hints is no sequence of mappings"),
+        ([{"k": 4}], "hint for 'k', which is not a symbol"),
+    ],
+)
+def test_hints_that_are_none(hints: Any, message: str) -> None:
+    with pytest.raises(cleave.CleaveError, match=message):
+        compiled(hints)
+
+
+def test_threads_may_compile_at_once() -> None:
+    """Tracing is one at a time; each thread gets the program of its function."""
+    x = torch.randn(4, 8)
+
+    def work(number: int) -> Tensor:
+        return cleave.compile(lambda x: x * number, x, cache=False)(x)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, found in enumerate(pool.map(work, range(8))):
+            torch.testing.assert_close(found, x * number)
+
+
+@pytest.mark.parametrize("make", [lambda x: x.to_sparse(), lambda x: x.to("meta")], ids=["sparse", "meta"])
+def test_other_tensors_are_refused_at_a_call(make: Any) -> None:
+    x = torch.randn(4, 8)
+    ready = cleave.compile(lambda x: x * 2, x)
+    with pytest.raises(cleave.CleaveError, match="pass dense tensors on cpu or cuda"):
+        ready(make(x))

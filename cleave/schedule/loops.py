@@ -14,9 +14,9 @@ from . import lanes
 from .bounds import Segment, segments
 from .emit import LOG2E, Emitter, unit_of
 from .lanes import Lane
-from .nodes import REDUCING, Node
+from .nodes import REDUCING, Node, neutral_of
 from .program import Carried, Var
-from .reductions import accumulator_dtype, dot, dot_sides, guarded, highest, kind_of, neutral_of, tile_reduction
+from .reductions import accumulator_dtype, dot, dot_sides, guarded, highest, kind_of, tile_reduction
 from .roles import Dim
 from .statements import INFINITY, InfeasibleError, Scope, Value
 
@@ -104,16 +104,8 @@ def _start(emitter: Emitter, node: Node) -> Value:
     if node.kind == "shift":
         return emitter.constant(-INFINITY, "f32", dims, name="level")
     dtype = accumulator_dtype(node)
-    start = neutral_of(kind_of(node))
-    value = start
-    if dtype in ("i32", "i64", "index"):
-        value = int(start) if abs(start) != INFINITY else _extreme(dtype, start)
+    value = neutral_of(kind_of(node), dtype)
     return emitter.constant(value, dtype, dims, name="acc" if node.kind == "contract" else kind_of(node))
-
-
-def _extreme(dtype: str, start: float) -> int:
-    bits = 31 if dtype == "i32" else 63
-    return 2**bits - 1 if start > 0 else -(2**bits)
 
 
 def _run_segment(
@@ -171,7 +163,7 @@ def _update(emitter: Emitter, node: Node, inner: Value, scope: Scope, shifts: Se
         for _ in range(-power):
             scaled = emitter.let(scope, "mul", (base, alphas[shift.id]), dtype, name=base.var.name, dims=dims)
             if kind != "sum":
-                start = emitter.constant(neutral_of(kind), dtype)
+                start = emitter.constant(neutral_of(kind, dtype), dtype)
                 fresh = emitter.let(scope, "compare", (base, start), "i1", ("eq",), name="fresh", dims=dims)
                 scaled = emitter.let(scope, "select", (fresh, base, scaled), dtype, name=base.var.name, dims=dims)
             base = scaled

@@ -27,6 +27,16 @@ REDUCING = ("reduce", "contract", "shift")
 _NONE: Mapping[str, tuple[Index, ...]] = MappingProxyType({})
 
 
+def neutral_of(kind: str, dtype: str) -> float | int:
+    """What a sum, maximum or minimum starts from: of integers, the least or largest that the type holds."""
+    if kind == "sum":
+        return 0.0 if dtype in FLOATS else 0
+    if dtype in FLOATS:
+        return float("-inf") if kind == "max" else float("inf")
+    bits = 31 if dtype == "i32" else 63
+    return -(2**bits) if kind == "max" else 2**bits - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """
@@ -278,12 +288,9 @@ class Resolver:
             raise EntangledError(position)
         table = {**at, **place}
         operands = [self._arg(arg, table) for arg in op.args]
-        neutral = 0.0
-        if op.kind != "contract":
-            kind = str(attr[0]) if attr else "max"
-            neutral = {"sum": 0.0, "max": float("-inf"), "min": float("inf")}[kind]
+        kind = "sum" if op.kind == "contract" else str(attr[0]) if attr else "max"
         for chunk in self._masked_chunks(op, removed):
-            operands = [self._existing(operand, chunk, table, neutral, position) for operand in operands]
+            operands = [self._existing(operand, chunk, table, kind, position) for operand in operands]
         free = [axis for operand in operands for axis in operand.axes if axis not in inner]
         scale = 1.0
         if op.kind == "shift":
@@ -309,8 +316,8 @@ class Resolver:
         chunked = [(axis.name, axis.chunk_of[1]) for axis in self.graph.axes if axis.chunk_of is not None and axis.name not in self.walked]
         return [inner for inner, outer in chunked if {inner, outer} <= present and (inner in removed or outer in removed)]
 
-    def _existing(self, node: Node, inner: str, at: Mapping[str, Index], neutral: float, op: int) -> Node:
-        """A value with what is past the end of a split axis replaced."""
+    def _existing(self, node: Node, inner: str, at: Mapping[str, Index], kind: str, op: int) -> Node:
+        """A value with what is past the end of a split axis replaced by what is neutral for a kind of reduction."""
         chunk = self.sizes.axes[inner].chunk_of
         assert chunk is not None
         whole = combined("add", combined("mul", at[chunk[1]], self._length(inner)), at[inner])
@@ -318,7 +325,7 @@ class Resolver:
             return node
         index, end = self._place(whole, op), self._place(self._length(chunk[0]), op)
         exists = self._make("compare", (index, end), index.axes, "i1", op, attr=("lt",))
-        fill = self._number(neutral if node.dtype in FLOATS else int(neutral) if neutral == 0 else neutral, node.dtype, op)
+        fill = self._number(neutral_of(kind, node.dtype), node.dtype, op)
         return self._make("select", (exists, node, fill), (*index.axes, *node.axes), node.dtype, op)
 
     def _exp(self, position: int, op: Op, at: Mapping[str, Index]) -> Node:

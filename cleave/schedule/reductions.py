@@ -10,17 +10,12 @@ from dataclasses import dataclass
 from . import lanes
 from .emit import Emitter, unit_of
 from .lanes import Lane
-from .nodes import Node
+from .nodes import Node, neutral_of
 from .program import Dot, Let, Reduce, TileType, Var
 from .roles import Dim
 from .statements import INFINITY, Scope, Value
 
 SMALLEST_DOT = 16
-
-
-def neutral_of(kind: str) -> float:
-    """What a reduction starts from."""
-    return {"sum": 0.0, "max": -INFINITY, "min": INFINITY}[kind]
 
 
 def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
@@ -123,7 +118,7 @@ def tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
         return _product_sum(emitter, node, scope, dtype) if sides is None else dot(emitter, node, sides, None, scope)
     kind = kind_of(node)
     value = emitter.cast(emitter.value(node.args[0], scope), dtype)
-    value = _without_false_lanes(emitter, value, node, neutral_of(kind), scope) if dtype not in ("i1",) else value
+    value = _without_false_lanes(emitter, value, node, neutral_of(kind, dtype), scope) if dtype not in ("i1",) else value
     return _reduce_tile(emitter, kind, value, node, scope)
 
 

@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from ..graph import Graph
 from .candidates import Task, extracted, from_weights, operations_found
+from .chunk_order import together
 from .cost import cost, hinted_sizes, longest_sizes
 from .edges import Edge
 from .emit import emit
@@ -77,7 +78,13 @@ def superoptimize(graph: Graph, options: SearchOptions | None = None, workers: W
 
     Never raises for a graph the language can express.
     """
-    return _Search(graph, options or SearchOptions(), workers, watch).run()
+    searched = together(graph)
+    result = _Search(searched, options or SearchOptions(), workers, watch).run()
+    if searched is graph:
+        return result
+    written = _Search(graph, options or SearchOptions(), workers, watch).alternative(graph, "as written")
+    first = replace(result.alternatives[0], name="chunks with their number")
+    return replace(result, alternatives=(written, first, *result.alternatives[1:]))
 
 
 class _Search:

@@ -26,6 +26,7 @@ from ..extents import extent
 from ..graph import Axis, Graph
 from ..layouts import layout_axes
 from ..reference.dtypes import FLOATS, Array
+from .chunk_order import together
 from .matching import matched, sizes_text
 from .split import lone_chunk
 from .verify import Verifier
@@ -87,6 +88,7 @@ def equivalence(left: Graph, right: Graph, seed: int = 0) -> Verdict:
     found, compared = search(first, second, seed)
     if found is not None:
         return Verdict(False, "float64 results differ", found)
+    first, second = together(first), together(second)
     alone = lone_chunk(first) or lone_chunk(second)
     if alone is not None:
         return Verdict(None, f"axis '{alone}' is reduced without the axis that counts its chunks, which fields cannot express")

@@ -346,11 +346,10 @@ def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
 
     Raises: CleaveError for a name that is not a symbol, and what is no positive number.
     """
-    if isinstance(hints, Mapping) or not all(isinstance(hint, Mapping) for hint in hints):
-        raise CleaveError(
-            None, "hints is no sequence of mappings", 'give a list with one entry for each combination of sizes, as in [{"m": 1}]'
-        )
-    for name, value in (pair for hint in hints for pair in hint.items()):
+    given = cast(Any, hints)
+    if isinstance(given, Mapping) or not all(isinstance(hint, Mapping) for hint in given):
+        raise CleaveError(None, "hints is no sequence of mappings", 'give an entry for each combination of sizes, as in [{"m": 1}]')
+    for name, value in (pair for hint in given for pair in hint.items()):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise CleaveError(None, f"hint {value!r} for '{name}'", "give a whole number from 1 up", op=graph.name)
     known = {symbol.name for symbol in graph.symbols}

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sympy
 
-from ..extents import from_sympy
+from ..extents import Extent, from_sympy
 from ..graph import Graph, Op
 
 SILENT = ("input", "constant", "size", "iota", "cast", "rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
@@ -57,10 +58,22 @@ def iteration_space(graph: Graph, op: Op) -> tuple[str, ...]:
 
 
 def _formula(graph: Graph, amounts: Mapping[tuple[str, ...], int]) -> str:
-    total: Any = sympy.Integer(0)
+    spaces: dict[tuple[Extent, ...], int] = {}
     for axes, amount in amounts.items():
-        total += amount * sympy.Mul(*(graph.axis(axis).extent.sympy() for axis in _joined(graph, axes)))
-    return from_sympy(total).text
+        extents = tuple(graph.axis(axis).extent for axis in _joined(graph, axes))
+        spaces[extents] = spaces.get(extents, 0) + amount
+    return _text(tuple(spaces.items()))
+
+
+@lru_cache(maxsize=1024)
+def _text(amounts: tuple[tuple[tuple[Extent, ...], int], ...]) -> str:
+    """A sum of amounts times extents; the alternatives of a program share many."""
+    return from_sympy(sympy.Add(*(amount * _volume(extents) for extents, amount in amounts))).text
+
+
+@lru_cache(maxsize=1024)
+def _volume(extents: tuple[Extent, ...]) -> Any:
+    return sympy.Mul(*(extent.sympy() for extent in extents))
 
 
 def _joined(graph: Graph, axes: tuple[str, ...]) -> list[str]:

@@ -4,16 +4,21 @@ Which dtypes an algebraic program computes in.
 The algebra ignores casts, so a program that leaves it gets them back here, from one policy: elementwise work and reductions in
 f32 (f64 where an input is f64); the operands of a contraction in the type asked for it, the result in f32; data movement
 keeps the type; results as declared. Existing casts between floating types are dropped first.
+
+Numbers and truth values can be equal in the algebra (0 is false), so an operand may come in another kind of type than its place
+asks for: conditions are made i1, operands of integer operations integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..graph import Graph, Op, without_dead_code
 
 FLOATS = ("f16", "bf16", "f32", "f64")
+INTEGERS = frozenset(("i32", "i64", "index"))
 MOVES = ("rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
 
 
@@ -37,7 +42,7 @@ def assign_types(graph: Graph, operand_type: Callable[[int], str]) -> Graph:
     """
     The same program with dtypes by the policy. `operand_type` gives the type for the operands of the contraction at a position.
 
-    Ops on integers and truth values keep their types.
+    Ops on integers and truth values keep their types, and their operands get the types that they take.
     """
     return _Typing(graph, operand_type).run()
 
@@ -72,6 +77,9 @@ class _Typing:
         source = self.ops[position]
         if source.dtype == dtype:
             return position
+        value = _literal(source)
+        if value is not None and math.isfinite(value) and dtype not in FLOATS:
+            return self.put(Op("constant", (), (), dtype, (bool(value) if dtype == "i1" else int(value),)))
         return self.put(Op("cast", (position,), source.axes, dtype))
 
     def retyped(self, position: int, op: Op) -> int:
@@ -82,7 +90,7 @@ class _Typing:
                 return self.put(op)
             case "constant" | "size" | "iota":
                 return self.put(replace(op, dtype=self.real) if op.dtype in FLOATS else op)
-            case "cast" if op.dtype in FLOATS and types[0] in FLOATS:
+            case "cast" if op.dtype == types[0] or (op.dtype in FLOATS and types[0] in FLOATS):
                 return args[0]
             case "cast":
                 return self.put(replace(op, args=args))
@@ -90,19 +98,37 @@ class _Typing:
                 wanted = self.operand_type(position)
                 return self.put(replace(op, args=tuple(self.cast(arg, wanted) for arg in args), dtype=self.real))
             case "select":
-                if op.dtype not in FLOATS:
-                    return self.put(replace(op, args=args))
-                return self.put(replace(op, args=(args[0], *(self.cast(arg, self.real) for arg in args[1:])), dtype=self.real))
+                wanted = op.dtype if op.dtype not in FLOATS else self.real
+                return self.put(replace(op, args=(self.cast(args[0], "i1"), *(self.cast(arg, wanted) for arg in args[1:])), dtype=wanted))
             case "compare":
-                if all(dtype not in FLOATS for dtype in types):
-                    return self.put(replace(op, args=args))
-                return self.put(replace(op, args=tuple(self.cast(arg, self.real) for arg in args)))
+                wanted = self.compared(args)
+                return self.put(replace(op, args=tuple(self.cast(arg, wanted) for arg in args)))
             case "gather":
-                return self.put(replace(op, args=args, dtype=types[0]))
-            case kind if kind in MOVES:
+                index = args[1] if types[1] in INTEGERS else self.cast(args[1], "i64")
+                table = args[0] if op.dtype in FLOATS else self.cast(args[0], op.dtype)
+                return self.put(replace(op, args=(table, index), dtype=self.ops[table].dtype))
+            case kind if kind in MOVES and op.dtype in FLOATS:
                 wanted = types[0] if len(set(types)) == 1 else self.real
                 return self.put(replace(op, args=tuple(self.cast(arg, wanted) for arg in args), dtype=wanted))
             case _ if op.dtype in FLOATS:
                 return self.put(replace(op, args=tuple(self.cast(arg, self.real) for arg in args), dtype=self.real))
             case _:
-                return self.put(replace(op, args=args))
+                return self.put(replace(op, args=tuple(self.cast(arg, op.dtype) for arg in args)))
+
+    def compared(self, args: Sequence[int]) -> str:
+        """
+        The type to compare operands in: the one that all have but whole constants, as not all integers are floats; i64 of several
+        integer types, else that of elementwise work.
+        """
+        ops = [self.ops[arg] for arg in args]
+        every = {op.dtype for op in ops}
+        own = {op.dtype for op in ops if (value := _literal(op)) is None or not float(value).is_integer()} or every
+        if own <= INTEGERS:
+            return own.pop() if len(own) == 1 else "i64"
+        return "i1" if every == {"i1"} else self.real
+
+
+def _literal(op: Op) -> float | None:
+    """The number or truth value of a constant, None for any other operation."""
+    value = op.attr[0] if op.kind == "constant" else None
+    return value if isinstance(value, float | int) else None

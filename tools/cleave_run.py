@@ -258,7 +258,8 @@ def _compared(
     accepted = True
     for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
         absolute, relative = errors(value, wanted)
-        print(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}")
+        verdict = "" if relative <= tolerance else f", beyond --tolerance {tolerance:g}"
+        print(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}{verdict}")
         accepted &= relative <= tolerance
     return accepted
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
@@ -230,9 +231,20 @@ def degenerate(graph: Graph, egraph: EGraph, converted: Converted) -> int:
     How many choices between different values always took the same one: the draw may not show that there is a choice.
 
     A maximum with a constant, a selection or a condition of two parts needs luck at few points; another draw is better where it differs.
+    So is one in which what they make is 0 along an axis, or two of them are nowhere other than 0 at once: then nothing tells what
+    depends on them.
     """
     count = 0
+    chosen = {c for op, c in zip(graph.ops, converted.classes, strict=True) if op.kind in ("max", "min", "relu", "select")}
+    there = [(value.residues[value.highest] != 0) for value in map(egraph.value, sorted(chosen)) if value.infinite is None]
+    count += sum(not (one & other).any() for one, other in combinations(there, 2))
+    choosing = any(op.kind in ("max", "min", "relu", "select", "and", "or") for op in graph.ops)
     for op, c in zip(graph.ops, converted.classes, strict=True):
+        if choosing and op.kind in ("relu", "max", "min", "select", "mul", "contract"):
+            below = 0
+            for arg in op.args:
+                below |= egraph.mask(converted.classes[arg])
+            count += bool(below & ~egraph.mask_of(reduced_axes(op)) & ~egraph.mask(c))
         if op.kind in ("max", "min", "relu", "select", "and", "or"):
             values = {converted.classes[arg] for arg in op.args[op.kind == "select" :]}
             if op.kind == "relu":

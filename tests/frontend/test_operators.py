@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import cleave
 from tests.frontend.agreement import agrees
 
 Tensor = torch.Tensor
@@ -242,3 +243,13 @@ def _mapped(arg: Any, function: Callable[[Tensor], Any], other: Any) -> Any:
     if isinstance(arg, tuple):
         return tuple(_mapped(value, function, other) for value in cast("tuple[Any, ...]", arg))
     return arg if other is ... else other
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_the_floor_of_a_norm_that_names_none(dtype: torch.dtype) -> None:
+    """Small rows, where it matters: PyTorch takes that of the dtype it computes in."""
+    torch.manual_seed(0)
+    x = (torch.randn(4, 64) * 1e-2).to(dtype)
+    found = cleave.compile(lambda x: F.rms_norm(x, (64,)), x)(x)
+    wanted = F.rms_norm(x, (64,))
+    torch.testing.assert_close(found, wanted, rtol=4 * torch.finfo(dtype).eps, atol=0)

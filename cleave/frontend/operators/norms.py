@@ -59,11 +59,11 @@ def native_layer_norm(
 def rms_norm(
     cx: Lowering, result: Result, input: Value, normalized_shape: Sequence[Size], weight: Value | None = None, eps: float | None = None
 ) -> Value:
-    """torch.nn.functional.rms_norm. Without eps, that of the input's dtype."""
+    """torch.nn.functional.rms_norm. Without eps, that of the dtype it computes in, which is f32 for the narrow floats."""
     scalar = Result((), result.dtype)
     squares = apply(cx, scalar, "mul", input, input)
     spread = averaged(cx, squares, _trailing(input, normalized_shape), keepdim=True)
-    floor = torch.finfo(input.dtype).eps if eps is None else eps
+    floor = torch.finfo(torch.promote_types(input.dtype, torch.float32)).eps if eps is None else eps
     out = apply(cx, result, "mul", input, apply(cx, scalar, "rsqrt", apply(cx, scalar, "add", spread, floor)))
     return _scaled(cx, result, out, weight, None)
 

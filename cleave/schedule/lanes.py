@@ -65,9 +65,12 @@ def lane_of(kind: str, attr: tuple[Attr, ...], args: Sequence[Lane]) -> Lane:
 
 
 def _computed(kind: str, args: Sequence[float]) -> Lane:
+    """On numbers. Logic on 0 and 1 is that on bits, but a negation depends on the type, which is not known here."""
     function = _FUNCTIONS.get(kind)
-    if function is None:
+    if function is None or kind == "not":
         return UNKNOWN
+    if kind in ("and", "or"):
+        return float(function(*(np.int64(arg) for arg in args))) if all(arg.is_integer() for arg in args) else UNKNOWN
     with np.errstate(all="ignore"):
         value = float(function(*(np.float64(arg) for arg in args)))
     return UNKNOWN if value != value else value

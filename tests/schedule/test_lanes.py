@@ -27,6 +27,10 @@ INF = float("inf")
         ("tanh", (FINITE,), FINITE),
         ("sigmoid", (0.0,), 0.5),
         ("cast", (0.0,), 0.0),
+        ("or", (0.0, 1.0), 1.0),
+        ("and", (0.0, 1.0), 0.0),
+        ("and", (0.5, 1.0), UNKNOWN),
+        ("not", (0.0,), UNKNOWN),
     ],
 )
 def test_elementwise(kind: str, args: tuple[Lane, ...], expected: Lane) -> None:

@@ -55,8 +55,16 @@ def _itself(node: Node) -> Node:
     return node
 
 
+_OF_BOOLEANS = {"add": "or", "mul": "and", "max": "or", "min": "and", "or": "or", "and": "and"}
+"""What arithmetic on booleans is, as PyTorch defines it."""
+
+
 def apply(cx: Lowering, result: Result, kind: str, *operands: Operand) -> Value:
-    """One operation of the algebra, elementwise."""
+    """One operation of the algebra, elementwise. Raises: CleaveError for arithmetic that booleans have not."""
+    if result.dtype == torch.bool:
+        if kind not in _OF_BOOLEANS:
+            cx.fail(f"'{kind}' of booleans is not supported", "convert the operands to a number")
+        kind = _OF_BOOLEANS[kind]
 
     def function(*nodes: Node) -> Node:
         return cx.node(kind, nodes, nodes[0].dtype)
@@ -139,7 +147,7 @@ for _predicate in ("eq", "ne", "lt", "le", "gt", "ge"):
 @lowers("add")
 def add(cx: Lowering, result: Result, self: Operand, other: Operand, alpha: Operand = 1) -> Value:
     """self + alpha * other; `or` of booleans."""
-    return apply(cx, result, "or" if result.dtype == torch.bool else "add", self, _times(cx, result, other, alpha))
+    return apply(cx, result, "add", self, _times(cx, result, other, alpha))
 
 
 @lowers("sub", "subtract")
@@ -161,7 +169,7 @@ def _times(cx: Lowering, result: Result, operand: Operand, factor: Operand) -> O
 @lowers("mul", "multiply")
 def mul(cx: Lowering, result: Result, self: Operand, other: Operand) -> Value:
     """self * other; `and` of booleans."""
-    return apply(cx, result, "and" if result.dtype == torch.bool else "mul", self, other)
+    return apply(cx, result, "mul", self, other)
 
 
 @lowers("div", "true_divide", "divide")
@@ -337,13 +345,17 @@ def isnan(cx: Lowering, result: Result, self: Value) -> Value:
 
 @lowers("isinf")
 def isinf(cx: Lowering, result: Result, self: Value) -> Value:
-    """|self| == inf."""
+    """|self| == inf; nothing but a float is."""
+    if not is_float(self.dtype):
+        return compare(cx, "ne", self, self)
     return compare(cx, "eq", apply(cx, Result(result.shape, self.dtype), "abs", self), math.inf)
 
 
 @lowers("isfinite")
 def isfinite(cx: Lowering, result: Result, self: Value) -> Value:
-    """|self| < inf."""
+    """|self| < inf; whatever is no float is."""
+    if not is_float(self.dtype):
+        return compare(cx, "eq", self, self)
     return compare(cx, "lt", apply(cx, Result(result.shape, self.dtype), "abs", self), math.inf)
 
 

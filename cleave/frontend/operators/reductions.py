@@ -23,8 +23,16 @@ def chosen_dims(value: Value, dim: int | Sequence[int] | None) -> tuple[int, ...
 
 
 def reduced(cx: Lowering, kind: str, value: Value, dims: Sequence[int], *, keepdim: bool, dtype: torch.dtype | None = None) -> Value:
-    """A reduction (sum, max or min) over dimensions, in the working dtype of the result."""
+    """
+    A reduction (sum, max or min) over dimensions, in the working dtype of the result.
+
+    Of booleans it is one of the integers 0 and 1: whether any holds, or all.
+    """
     out_dtype = dtype or value.dtype
+    if out_dtype == torch.bool:
+        bits = Value(value.dims, cx.cast(cx.cast(value.node, "i1"), "i32"), torch.int32)
+        out = reduced(cx, "min" if kind == "min" else "max", bits, dims, keepdim=keepdim)
+        return Value(out.dims, cx.cast(out.node, "i1"), torch.bool)
     node: Node = cx.cast(value.node, cx.working(out_dtype)) if value.node.dtype != "index" or kind == "sum" else value.node
     held = set(cx.data(node))
     leaves = [leaf for at in dims for leaf in cx.atoms.leaves(value.dims[at])]

@@ -310,7 +310,9 @@ def launches(problem: Problem, plan: Plan) -> list[tuple[int, int]]:
     if largest >= 128 * 128:
         warps = (8, 4)
     elif largest >= 2048:
-        warps = (4,)
+        # Exact dots hold their operands in registers, of which more warps have more.
+        exact = any(arg.dtype == "f32" for node in contractions(problem) for arg in node.args)
+        warps = (4, 8) if exact else (4,)
     else:
         warps = (4, 2) if largest >= 512 else (1,)
     looped = any(dim.role == "loop" for dim in dims)

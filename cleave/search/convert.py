@@ -17,6 +17,7 @@ from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
 from .egraph import Call, EGraph, Exp, Leaf
 from .meaning import FLOATS, known_exponent, number, operation, truncates
+from .vanishing import divides_by_a_choice
 
 ONE = Fraction(1)
 HALF = Fraction(1, 2)
@@ -127,7 +128,7 @@ class _Converter:
         dtype = "f32" if op.dtype in FLOATS else op.dtype
         space = self.egraph.space
         inside = space.exponential if op.kind == "exp" else space.logarithm if op.kind == "log" else None
-        self.opaque += inside is not None and inside(self.egraph.value(args[0])) is None
+        self.opaque += inside is not None and not divides_by_a_choice(self.graph, op) and inside(self.egraph.value(args[0])) is None
         value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args])
         if not op.args:
             return self.egraph.known(Leaf(op.kind, op.attr, op.dtype), value)
@@ -136,6 +137,8 @@ class _Converter:
     def _algebra(self, op: Op, args: list[int]) -> int | None:
         """The class of an operation of real arithmetic, None for any other or where it must stay as written."""
         e = self.egraph
+        if divides_by_a_choice(self.graph, op):
+            return None
         match op.kind:
             case "constant":
                 value = number(op)

@@ -20,6 +20,7 @@ from ..graph import Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
 from .values import Space, Value
+from .vanishing import divides_by_a_choice
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 TRANSPARENT = ("neg", "sqrt", "rsqrt", "add", "sub", "mul", "div", "contract", "rename", "cast", "pow", "select")
@@ -138,6 +139,8 @@ def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], t
 def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Value:
     """The value of one operation."""
     axes = reduced_axes(op)
+    if divides_by_a_choice(graph, op):
+        return space.unknown(f"{op.kind} {op.attr}", args)
     match op.kind:
         case "input":
             source = graph.inputs[whole(op.attr[0])]

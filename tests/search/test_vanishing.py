@@ -1,0 +1,49 @@
+"""Quotients, roots and logarithms of what is 0 by a choice keep their infinities: no program takes the choice for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import cleave
+from cleave.frontend import capture
+from cleave.search import SearchOptions, superoptimize
+from tests.search.test_unlucky_draws import features
+
+CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "bit": lambda x, y: x / (y > 0).float(),
+    "bits": lambda x, y: (x > 0).float() / (y > 0).float(),
+    "both": lambda x, y: x / ((y > 0) & (x > 0)).float(),
+    "relu": lambda x, y: x / torch.relu(y),
+    "maximum": lambda x, y: x / torch.maximum(y, torch.zeros(())),
+    "clamp": lambda x, y: x / y.clamp(max=0),
+    "selection": lambda x, y: x / torch.where(y > 0, y, 0.0),
+    "product": lambda x, y: x / (torch.relu(y) * x),
+    "reciprocal": lambda x, y: torch.reciprocal(torch.relu(y)) * x,
+    "root": lambda x, y: x * torch.rsqrt(torch.relu(y)),
+    "power": lambda x, y: torch.relu(y) ** -1 * x,
+    "logarithm": lambda x, y: torch.log(torch.relu(y)) + x,
+    "masked mean": lambda x, y: (x * (y > 0)).sum(-1) / (y > 0).sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_infinities_stay(name: str) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(6, 5), torch.randn(6, 5)
+    y[2] = -y[2].abs()
+    wanted = CASES[name](x, y)
+    assert not wanted.isfinite().all()
+    torch.testing.assert_close(cleave.compile(CASES[name], x, y)(x, y), wanted, equal_nan=True)
+
+
+def test_squares_of_choices_are_still_products() -> None:
+    def program(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (features(q) ** 2 @ (features(k) ** 2).T) @ v
+
+    graph = capture(program, [torch.empty(1024, 64) for _ in range(3)]).graph
+    found = superoptimize(graph, SearchOptions(split=False)).alternatives
+    assert any(not any({"m", "n"} <= set(op.axes) for op in entry.graph.ops) for entry in found)

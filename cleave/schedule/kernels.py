@@ -155,7 +155,7 @@ class Kernels:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
         # to be timed, loops with a second body are taken for their times alone.
-        plain = [choice for choice in found if not (self.options.compare and choice.plan.peeled)]
+        plain = [choice for choice in found if not (self.options.compare and choice.plan.peeled)] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(

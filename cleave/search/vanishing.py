@@ -15,7 +15,13 @@ _ZERO_ARGUMENT = {"div": 1, "rsqrt": 0, "log": 0}
 
 
 def divides_by_a_choice(graph: Graph, op: Op) -> bool:
-    """Whether an operation is a quotient, an inverse root or a logarithm of a value that is 0 by a choice, or a power of one."""
+    """
+    Whether an operation of a graph is a quotient, an inverse root or a logarithm of a value that is 0 by a choice, or a power of one.
+
+    False for one without places for its operands, which is none of the graph's.
+    """
+    if not op.args:
+        return False
     if op.kind == "pow":
         exponent = graph.ops[op.args[1]]
         grows = exponent.kind == "constant" and isinstance(exponent.attr[0], int | float) and exponent.attr[0] > 0

@@ -44,6 +44,32 @@ def known_exponent(graph: Graph, op: Op) -> Fraction | None:
     return exponent if exponent in EXPONENTS else None
 
 
+def nonnegative(graph: Graph, position: int) -> bool:
+    """Whether an operation is not negative by its form: squares, sums and products of such, and what is positive."""
+    op = graph.ops[position]
+    match op.kind:
+        case "mul" | "contract" if len(op.args) == 2 and op.args[0] == op.args[1]:
+            return True
+        case "abs" | "relu":
+            return True
+        case "cast" | "rename" | "mul" | "contract" | "add" | "div":
+            return all(nonnegative(graph, arg) for arg in op.args)
+        case "reduce":
+            return nonnegative(graph, op.args[0])
+        case _:
+            return positive(graph, position)
+
+
+def above_zero(graph: Graph, position: int) -> bool:
+    """Whether an operation is positive by its form, such as a sum of squares and an epsilon."""
+    op = graph.ops[position]
+    if op.kind == "add" and any(above_zero(graph, arg) for arg in op.args):
+        return all(nonnegative(graph, arg) or above_zero(graph, arg) for arg in op.args)
+    if op.kind in ("cast", "rename", "sqrt", "rsqrt"):
+        return above_zero(graph, op.args[0])
+    return positive(graph, position)
+
+
 def finite(graph: Graph, position: int, seen: dict[int, bool] | None = None) -> bool:
     """Whether an operation is finite by its form; of exponentials this is taken for granted, as they are given shifts."""
     seen = {} if seen is None else seen
@@ -51,13 +77,13 @@ def finite(graph: Graph, position: int, seen: dict[int, bool] | None = None) -> 
         op = graph.ops[position]
         match op.kind:
             case "div":
-                safe = positive(graph, op.args[1])
+                safe = above_zero(graph, op.args[1])
             case "log" | "rsqrt" | "sqrt":
-                safe = positive(graph, op.args[0])
+                safe = above_zero(graph, op.args[0])
             case "pow":
                 exponent = known_exponent(graph, op)
                 whole = exponent is not None and exponent > 0 and exponent.denominator == 1
-                safe = whole or positive(graph, op.args[0])
+                safe = whole or above_zero(graph, op.args[0])
             case _:
                 safe = True
         seen[position] = safe and all(finite(graph, arg, seen) for arg in op.args)

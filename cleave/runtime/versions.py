@@ -61,7 +61,7 @@ def scratch_bytes(metadata: Any) -> int:
 def prepare_interpreter() -> None:
     """
     Repairs what Triton's interpreters do wrong: a boolean scalar becomes a tile of integers, which are no mask; a dot of f32 is summed
-    in the order of one long chain, which costs twice the error of PyTorch's products on a CPU, and is summed in float64 instead; and
+    in the order of one long chain, which has 1.6 times the error of PyTorch's products on a CPU, and is summed in float64 instead; and
     in 3.6 a scalar as a loop bound is an array of one element, which numpy 2.4 does not convert to an integer.
     """
     import numpy as np

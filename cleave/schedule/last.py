@@ -9,7 +9,7 @@ last one goes on with the second kernel's work on those tiles, in dimensions of 
     last:    s full 8, m loop 8, e full 128                     the 8 parts of 64 rows, 8 rows at a time
 
 A few parts are single elements of the sum instead, so that all tiles have two dimensions and no load waits for another: tiles of
-three, summed along the first, take ten times as long on Hopper.
+three, summed along the first, added 42 us to a kernel of 13 us on an H200, these 2.
 
 This is legal where every other grid dimension of the first kernel is one of all results of the second, which reads parts at
 just those indices, and where at least one program comes for every tile. Reading what others stored takes a barrier that

@@ -77,10 +77,7 @@ def test_what_does_not_fit_has_no_cost() -> None:
     ids=["attention", "gated", "decode"],
 )
 def test_limits_agree_with_the_compiler(graph: Graph) -> None:
-    """
-    Shared memory within a tenth and 3 KiB, registers within a third unless there are enough for all that shared memory lets run at
-    once; nothing spills, and rows of 64 or more are warp-group dots.
-    """
+    """Shared memory within a tenth and 3 KiB, registers within a third; nothing spills, and rows of 64 or more are warp-group dots."""
     program = scheduled(graph)
     (kernel,) = program.kernels
     (compiled,) = compile_module(lowered(program), "sm_90")
@@ -89,9 +86,7 @@ def test_limits_agree_with_the_compiler(graph: Graph) -> None:
     shared = int(cost.split(" KiB")[0].rsplit(" ", 1)[1]) * 1024
     assert compiled.spills == 0
     assert abs(compiled.shared - shared) <= 0.1 * compiled.shared + 3072
-    resident = TARGETS["h200"].shared // compiled.shared
-    needed = resident * kernel.num_warps * 32 * max(compiled.registers, registers)
-    assert abs(compiled.registers - registers) <= 0.34 * compiled.registers or needed <= TARGETS["h200"].registers
+    assert abs(compiled.registers - registers) <= 0.34 * compiled.registers
     assert (compiled.wgmma > 0) == any(dim.tile >= 64 and dim.dim == "m" for dim in kernel.grid)
 
 

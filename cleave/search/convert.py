@@ -15,6 +15,7 @@ from itertools import combinations
 
 from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
+from .bounded import finite
 from .egraph import Call, EGraph, Exp, Leaf
 from .meaning import FLOATS, known_exponent, number, operation, truncates
 from .vanishing import divides_by_a_choice
@@ -190,8 +191,8 @@ class _Converter:
         return made
 
     def _select(self, op: Op, args: list[int]) -> int | None:
-        """Where the other branch is 0, a selection is a product with the bit."""
-        if self.egraph.number(args[2]) != 0:
+        """Where the other branch is 0 and the one is finite, a selection is a product with the bit."""
+        if self.egraph.number(args[2]) != 0 or not all(finite(self.graph, arg) for arg in op.args[1:]):
             return None
         made = self.egraph.product(counted([(args[0], ONE), (args[1], ONE)]))
         if made is not None:

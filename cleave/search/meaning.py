@@ -19,13 +19,13 @@ from ..extents import Extent, extent
 from ..graph import Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
+from .bounded import finite, known_exponent, number, positive
 from .values import Space, Value
 from .vanishing import divides_by_a_choice
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 TRANSPARENT = ("neg", "sqrt", "rsqrt", "add", "sub", "mul", "div", "contract", "rename", "cast", "pow", "select")
 """Operations whose value on a level depends on their operands on that level alone; a selecting bit has the same value on all."""
-EXPONENTS = tuple(Fraction(k, 2) for k in range(-8, 9) if k)
 
 
 Known: TypeAlias = "dict[tuple[object, ...], tuple[int, Value]]"
@@ -80,35 +80,6 @@ def levels_needed(graph: Graph, space: Space) -> list[set[int]]:
         for arg in op.args:
             needed[arg] |= below
     return needed
-
-
-def number(op: Op) -> Fraction | None:
-    """The value of a constant operation that is a finite number."""
-    if op.kind != "constant" or not isinstance(op.attr[0], bool | int | float) or not math.isfinite(op.attr[0]):
-        return None
-    return Fraction(op.attr[0])
-
-
-def positive(graph: Graph, position: int) -> bool:
-    """Whether an operation is positive by its form: a positive constant, a size, an exp, a root, or products of such."""
-    op = graph.ops[position]
-    match op.kind:
-        case "constant":
-            return isinstance(op.attr[0], int | float) and op.attr[0] > 0
-        case "size" | "exp" | "sqrt" | "rsqrt" | "sigmoid":
-            return True
-        case "cast" | "rename" | "mul" | "div" | "contract" | "add":
-            return all(positive(graph, arg) for arg in op.args)
-        case "reduce":
-            return positive(graph, op.args[0])
-        case _:
-            return False
-
-
-def known_exponent(graph: Graph, op: Op) -> Fraction | None:
-    """The exponent of a power that is a small multiple of 1/2, else None."""
-    exponent = number(graph.ops[op.args[1]])
-    return exponent if exponent in EXPONENTS else None
 
 
 def truncates(graph: Graph, op: Op) -> bool:
@@ -201,6 +172,9 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "min":
             negated = space.maximum(*(space.scale(arg, Fraction(-1)) for arg in args))
             return space.scale(negated, Fraction(-1))
+        case "select" if op.args and not all(finite(graph, arg) for arg in op.args[1:]):
+            # It guards what may be no number: more than a product with a bit.
+            return space.unknown("select", args)
         case "select":
             return space.select(*args)
         case "compare":

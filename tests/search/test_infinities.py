@@ -124,9 +124,12 @@ def test_infinities_of_both_signs_decide_nothing() -> None:
 
 
 def test_one_over_infinity_is_zero() -> None:
-    graph = program(lambda w, keep, x: w.sum("n", w("div", 1.0, w("select", keep, x, INF))))
-    assert agrees(graph, program(lambda w, keep, x: w.sum("n", w("select", keep, w("div", 1.0, x), 0.0))))
-    assert not agrees(graph, program(lambda w, keep, x: w.sum("n", w("select", keep, w("div", 1.0, x), 1.0))))
+    """A selection of a quotient that may be infinite guards it, and is more than the sum of its branches."""
+    graph = program(lambda w, keep, x: w.sum("n", w("div", 1.0, w("select", keep, w("exp", x), INF))))
+    assert agrees(graph, program(lambda w, keep, x: w.sum("n", w("select", keep, w("div", 1.0, w("exp", x)), 0.0))))
+    assert not agrees(graph, program(lambda w, keep, x: w.sum("n", w("select", keep, w("div", 1.0, w("exp", x)), 1.0))))
+    guarded = program(lambda w, keep, x: w.sum("n", w("select", keep, w("div", 1.0, x), 0.0)))
+    assert not agrees(guarded, program(lambda w, keep, x: w.sum("n", w("mul", w("cast", keep, dtype="f32"), w("div", 1.0, x)))))
 
 
 def test_a_distance_written_in_pytorch() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import cleave
 from cleave.frontend import capture
+from cleave.reference import evaluate
 from cleave.search import SearchOptions, superoptimize
 from tests.search.test_unlucky_draws import features
 
@@ -47,3 +48,28 @@ def test_squares_of_choices_are_still_products() -> None:
     graph = capture(program, [torch.empty(1024, 64) for _ in range(3)]).graph
     found = superoptimize(graph, SearchOptions(split=False)).alternatives
     assert any(not any({"m", "n"} <= set(op.axes) for op in entry.graph.ops) for entry in found)
+
+
+GUARDED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "masked mean": lambda x, m: torch.where(m.sum(-1, keepdim=True) > 0, (x * m) / m.sum(-1, keepdim=True), 0.0) @ x.T,
+    "norm": lambda x, m: torch.where((x * x).sum(-1, keepdim=True) > 0, x * torch.rsqrt((x * x).sum(-1, keepdim=True)), 0.0) @ x.T,
+    "sum": lambda x, m: torch.where(x.sum(-1, keepdim=True) != 0, x / x.sum(-1, keepdim=True), 0.0) @ x.T,
+    "root": lambda x, m: torch.where(x > 0, x.sqrt(), 0.0) @ x.T,
+    "logarithm": lambda x, m: torch.where(x > 0, x * x.log(), 0.0).sum(-1),
+    "selection": lambda x, m: torch.where(m > 0, x / x.sum(-1, keepdim=True), 0.0) @ x.T,
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_guarded_divisions_stay_guarded(name: str) -> None:
+    """0 times infinity is no number: every alternative selects where the program does. Rows of zeros, and masks of nothing."""
+    torch.manual_seed(0)
+    x, m = torch.randn(8, 64), (torch.rand(8, 64) > 0.5).float()
+    x[2], m[2], m[5] = 0.0, 0.0, 0.0
+    wanted = GUARDED[name](x, m).double()
+    assert wanted.isfinite().all()
+    graph = capture(GUARDED[name], (x, m)).graph
+    inputs = [value.double().numpy() for value in (x, m)][: len(graph.inputs)]
+    for entry in superoptimize(graph, SearchOptions(split=False)).alternatives:
+        (found,) = evaluate(entry.graph, inputs, {})
+        torch.testing.assert_close(torch.as_tensor(found).double(), wanted, rtol=1e-4, atol=1e-4)

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
-from .bounded import finite
+from .bounded import bounds, guards
 from .egraph import Call, EGraph, Exp, Leaf
 from .meaning import FLOATS, known_exponent, number, operation, truncates
 from .vanishing import divides_by_a_choice
@@ -81,6 +81,7 @@ class _Converter:
     def __init__(self, graph: Graph, egraph: EGraph) -> None:
         self.graph = graph
         self.egraph = egraph
+        self.bounds = bounds(graph)
         self.known: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
         self.opaque = 0
 
@@ -130,7 +131,7 @@ class _Converter:
         space = self.egraph.space
         inside = space.exponential if op.kind == "exp" else space.logarithm if op.kind == "log" else None
         self.opaque += inside is not None and not divides_by_a_choice(self.graph, op) and inside(self.egraph.value(args[0])) is None
-        value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args])
+        value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args], guards(op, self.bounds))
         if not op.args:
             return self.egraph.known(Leaf(op.kind, op.attr, op.dtype), value)
         return self.egraph.known(Call(op.kind, op.attr, dtype, tuple(args)), value)
@@ -192,7 +193,7 @@ class _Converter:
 
     def _select(self, op: Op, args: list[int]) -> int | None:
         """Where the other branch is 0 and the one is finite, a selection is a product with the bit."""
-        if self.egraph.number(args[2]) != 0 or not all(finite(self.graph, arg) for arg in op.args[1:]):
+        if self.egraph.number(args[2]) != 0 or guards(op, self.bounds):
             return None
         made = self.egraph.product(counted([(args[0], ONE), (args[1], ONE)]))
         if made is not None:

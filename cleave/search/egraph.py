@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from ..graph import Attr
+from .keys import key_of, without_constant_axes
 from .values import Space, Value
 
 VIEWS = 8
@@ -149,8 +148,8 @@ class EGraph:
 
     def intern(self, value: Value) -> int:
         """The class of a value, new or found."""
-        value = _without_constant_axes(value)
-        key = _key(value)
+        value = without_constant_axes(value)
+        key = key_of(value)
         found = self._by_value.get(key)
         if found is not None:
             if value.lowest < self.classes[found].value.lowest:
@@ -164,7 +163,7 @@ class EGraph:
 
     def find(self, value: Value) -> int | None:
         """The class of a value that varies along all its axes, if there is one."""
-        return self._by_value.get(_key(value))
+        return self._by_value.get(key_of(value))
 
     def add_node(self, c: int, node: Node) -> None:
         """Records a form of a class."""
@@ -321,29 +320,3 @@ class EGraph:
     def number(self, c: int) -> Fraction | None:
         """The number a class is, if it is a constant."""
         return self._numbers.get(c)
-
-
-def _key(value: Value) -> tuple[int, bytes, bytes, tuple[int, ...]]:
-    top = value.residues[value.highest]
-    flags = [np.zeros(top.shape, bool) if each is None else np.broadcast_to(each, top.shape) for each in (value.infinite, value.above)]
-    text = b"" if value.bounded else b"".join(np.ascontiguousarray(each).tobytes() for each in flags)
-    return value.highest, np.ascontiguousarray(top).tobytes(), text, top.shape
-
-
-def _without_constant_axes(value: Value) -> Value:
-    """Drops axes along which nothing changes, so that a value has one shape."""
-    residues, flags = value.residues, [value.infinite, value.above]
-    top = residues[value.highest]
-    for place in range(1, top.ndim):
-        if top.shape[place] == 1:
-            continue
-        first = (slice(None),) * place + (slice(0, 1),)
-        corner = (0,) * top.ndim
-        if top[corner] != top[(*corner[:place], 1, *corner[place + 1 :])] or not bool((top == top[first]).all()):
-            continue
-        if any(each is not None and not bool((each == each[first]).all()) for each in flags):
-            continue
-        flags = [None if each is None else each[first] for each in flags]
-        residues = residues[(slice(None), *first)]
-        top = residues[value.highest]
-    return value if residues is value.residues else Value(residues, value.lowest, value.highest, *flags)

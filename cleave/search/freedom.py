@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from ..graph import Graph, without_dead_code
 from .attributes import is_maximum
+from .bounded import bounds, guards
 from .meaning import evaluate, operation
 from .values import Space, Value
 from .verify import same
@@ -38,9 +39,10 @@ def without_free_maxima(graph: Graph, space: Space) -> Graph:
 
 def _with(graph: Graph, space: Space, position: int, value: Value) -> list[Value]:
     """The values of all operations where one is given another value."""
+    found = bounds(graph)
     values: list[Value] = []
     for at, op in enumerate(graph.ops):
-        values.append(value if at == position else operation(graph, space, op, [values[arg] for arg in op.args]))
+        values.append(value if at == position else operation(graph, space, op, [values[arg] for arg in op.args], guards(op, found)))
     return values
 
 

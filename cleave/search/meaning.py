@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from ..extents import Extent, extent
 from ..graph import Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
-from .bounded import finite, known_exponent, number, positive
+from .bounded import Bound, Facts, bound, facts, guards, known_exponent, number, positive, with_facts
+from .keys import Key, key_of, without_constant_axes
 from .values import Space, Value
 from .vanishing import divides_by_a_choice
 
@@ -28,36 +29,54 @@ TRANSPARENT = ("neg", "sqrt", "rsqrt", "add", "sub", "mul", "div", "contract", "
 """Operations whose value on a level depends on their operands on that level alone; a selecting bit has the same value on all."""
 
 
-Known: TypeAlias = "dict[tuple[object, ...], tuple[int, Value]]"
-"""Operations evaluated in a space, by what they do and the numbers of their operands, with a number for their value."""
+@dataclass(slots=True)
+class Known:
+    """
+    What was evaluated in a space: operations, by what they do and the numbers of their operands, with a number for their value.
+
+    `facts` is what the program as written shows of its values (see `bounded`).
+    """
+
+    values: dict[tuple[object, ...], tuple[int, Value]] = field(default_factory=lambda: {})
+    facts: Facts | None = None
 
 
 def evaluate(graph: Graph, space: Space, known: Known | None = None) -> list[Value]:
     """
     The values of all operations, in order. `space.spoiled` tells in which samples they are not to be trusted.
 
-    Programs over the same inputs can share `known`: then what they have in common is evaluated once.
+    Programs over the same inputs can share `known`: then what they have in common is evaluated once. The first of them is the
+    program as written.
     """
-    known = {} if known is None else known
+    known = Known() if known is None else known
     levels = levels_needed(graph, space) if space.exact_roots else None
+    selects = any(op.kind == "select" for op in graph.ops)
+    keys: list[Key] = []
+    found: list[Bound] = []
     numbers: list[int] = []
     values: list[Value] = []
     for op in graph.ops:
+        guarding = selects and guards(op, found)
         integers = tuple(graph.ops[arg].dtype not in FLOATS for arg in op.args)
         matters = None if levels is None else tuple(sorted(levels[len(values)]))
-        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, matters, *(numbers[arg] for arg in op.args))
-        found = known.get(key)
-        if found is None:
+        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, matters, guarding, *(numbers[arg] for arg in op.args))
+        number, value = known.values.get(key, (None, None))
+        if number is None or value is None:
             if levels is not None:
                 space.square_levels = frozenset(levels[len(values)])
-            value = operation(graph, space, op, [values[arg] for arg in op.args])
-            found = (len(known), value)
+            value = operation(graph, space, op, [values[arg] for arg in op.args], guarding)
+            number = len(known.values)
             if not space.spoiled.any():
-                known[key] = found
+                known.values[key] = (number, value)
             else:
-                found = (-1 - len(values), value)
-        numbers.append(found[0])
-        values.append(found[1])
+                number = -1 - len(values)
+        numbers.append(number)
+        values.append(value)
+        if selects:
+            keys.append(key_of(without_constant_axes(value)))
+            found.append(with_facts(bound(graph, op, found), keys[-1], known.facts))
+    if selects and known.facts is None:
+        known.facts = facts(found, keys)
     return values
 
 
@@ -107,8 +126,8 @@ def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], t
             raise AssertionError(f"{op.kind} does not move elements; the operands have kinds {[o.kind for o in operands]}")
 
 
-def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Value:
-    """The value of one operation."""
+def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value], guarding: bool = False) -> Value:
+    """The value of one operation. A guarding selection (see `bounded`) is more than a product with a bit."""
     axes = reduced_axes(op)
     if divides_by_a_choice(graph, op):
         return space.unknown(f"{op.kind} {op.attr}", args)
@@ -172,8 +191,7 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value]) -> Valu
         case "min":
             negated = space.maximum(*(space.scale(arg, Fraction(-1)) for arg in args))
             return space.scale(negated, Fraction(-1))
-        case "select" if op.args and not all(finite(graph, arg) for arg in op.args[1:]):
-            # It guards what may be no number: more than a product with a bit.
+        case "select" if guarding:
             return space.unknown("select", args)
         case "select":
             return space.select(*args)

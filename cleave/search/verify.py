@@ -183,7 +183,7 @@ class Verifier:
         draws = 64
         while draws <= most:
             space.draw_samples(draws)
-            known: Known = {}
+            known = Known()
             values = evaluate(self.graph, space, known)
             usable = ~space.spoiled
             space.spoiled[:] = False
@@ -223,9 +223,11 @@ class Verifier:
                 symbols = {symbol.name: 3 + 2 * i for i, symbol in enumerate(other.symbols)}
                 seed = self.seed * 64 + 48 + number
                 space = Reals(other.axes, points, REAL_SAMPLES, seed, shared, symbols, positive, scale, runs)
-                values = evaluate(self.graph, space)
+                known = Known()
+                values = evaluate(self.graph, space, known)
+                known.values.clear()
                 good = ~space.spoiled & ~space.overflowed
-                others = evaluate(other, space)
+                others = evaluate(other, space, known)
                 good &= ~space.overflowed
                 if bool((space.spoiled & good).any()):
                     return f"it is not finite where the original is (float64, round {number})"
@@ -246,7 +248,7 @@ class Verifier:
             symbols = small_symbols(other, points) if round_.counting else None
             seed = self.seed * 64 + number + 1
             space = Space(other.axes, points, SAMPLES, seed, tower_for(self.graph), shared, symbols, round_.counting, runs)
-            known: Known = {}
+            known = Known()
             self._known[key] = _Draw(space, unspoiled(self.graph, space, known), known)
         return self._known[key]
 

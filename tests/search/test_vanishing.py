@@ -12,6 +12,7 @@ import cleave
 from cleave.frontend import capture
 from cleave.reference import evaluate
 from cleave.search import SearchOptions, superoptimize
+from cleave.search.verify import Verifier
 from tests.search.test_unlucky_draws import features
 
 CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -73,3 +74,27 @@ def test_guarded_divisions_stay_guarded(name: str) -> None:
     for entry in superoptimize(graph, SearchOptions(split=False)).alternatives:
         (found,) = evaluate(entry.graph, inputs, {})
         torch.testing.assert_close(torch.as_tensor(found).double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_an_epsilon_may_move_under_a_guard() -> None:
+    """What is finite as written is finite where an epsilon comes from another sum, which no form shows."""
+
+    def written(x: Tensor, y: Tensor) -> Tensor:
+        mean = (x * x).sum(-1, keepdim=True)
+        return torch.where(x > y, x * torch.rsqrt(mean + 1e-6), 0.0)
+
+    def moved(x: Tensor, y: Tensor) -> Tensor:
+        mean, other = (x * x).sum(-1, keepdim=True), (y * y).sum(-1, keepdim=True)
+        return torch.where(x > y, x * torch.rsqrt((mean - other) + (other + 1e-6)), 0.0)
+
+    def unguarded(x: Tensor, y: Tensor) -> Tensor:
+        return (x > y) * x * torch.rsqrt((x * x).sum(-1, keepdim=True) - (y * y).sum(-1, keepdim=True))
+
+    def guarded(x: Tensor, y: Tensor) -> Tensor:
+        difference = (x * x).sum(-1, keepdim=True) - (y * y).sum(-1, keepdim=True)
+        return torch.where(x > y, x * torch.rsqrt(difference), 0.0)
+
+    graphs = [capture(function, (torch.empty(5, 7), torch.empty(5, 7))).graph for function in (written, moved, guarded, unguarded)]
+    assert Verifier(graphs[0], 0).problem(graphs[1]) is None
+    assert Verifier(graphs[2], 0).problem(graphs[2]) is None
+    assert Verifier(graphs[2], 0).problem(graphs[3]) is not None

@@ -8,6 +8,7 @@ from cleave.algebra import degrees
 from cleave.graph import Graph
 from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import lowered
+from cleave.runtime.versions import triton_version
 from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
 from cleave.schedule.cost import estimate, measure
@@ -72,7 +73,10 @@ def test_what_does_not_fit_has_no_cost() -> None:
     [
         attention(b="4", g="8", m="4096", n="4096", d="128", e="128"),
         norm_linear(m="512", k="4096", c="14336", gated=True),
-        norm_linear(m="16", k="4096", c="6144"),
+        pytest.param(
+            norm_linear(m="16", k="4096", c="6144"),
+            marks=pytest.mark.xfail(triton_version() < (3, 9), strict=True, reason="the estimate of registers is fitted to Triton 3.9"),
+        ),
     ],
     ids=["attention", "gated", "decode"],
 )

@@ -124,13 +124,26 @@ class GpuClock:
     """
 
     def __init__(self, workload: Workload | None = None, flush: str = "write") -> None:
-        self.workload = workload
+        self._workload = workload
         self.flush = flush
         self.reference = ""
+        self._unopened = ""
         self._kept: dict[int, Built] = {}
         self._peer: Peer | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._warm: tuple[subprocess.Popen[bytes], Any] | None = _started()
+
+    @property
+    def workload(self) -> Workload | None:
+        """What programs run on. Programs of an earlier workload are forgotten with it."""
+        return self._workload
+
+    @workload.setter
+    def workload(self, workload: Workload) -> None:
+        if self._peer is not None:
+            self._lost()
+        self._kept.clear()
+        self._workload, self._unopened = workload, ""
 
     def prepare(self, number: int, built: Built) -> Checked:
         """As `Clock.prepare`; a program that hangs or faults is given that as its failure."""
@@ -192,14 +205,20 @@ class GpuClock:
             self._process = None
 
     def _ready(self) -> Peer:
-        """The process, with everything prepared that was. Raises: Gone where it does not start."""
+        """The process, with everything prepared that was. Raises: Gone where it does not start, at once when it did not before."""
         if self._peer is not None:
             return self._peer
+        if self._unopened:
+            raise Gone(self._unopened)
         self._process, channel = self._warm or _started()
         self._warm = None
         connection: Connection[Any, Any] = Connection(channel.detach())
         peer = Peer(connection, self._process.pid)
-        self.reference = peer.ask(("open", self.workload, self.flush), START_SECONDS)
+        try:
+            self.reference = peer.ask(("open", self._workload, self.flush), START_SECONDS)
+        except Gone as error:
+            self._unopened = f"the inputs could not be made: {error}"
+            raise Gone(self._unopened) from error
         self._peer = peer
         for number, built in list(self._kept.items()):
             if self._peer.ask(("prepare", number, built), PREPARE_SECONDS).failure:

@@ -9,13 +9,21 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 
 class Gone(RuntimeError):
-    """The other process ended, or took longer than it may and was ended."""
+    """The other process ended, took longer than it may and was ended, or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The answer of a process in which something went wrong that nobody foresaw: what, and where."""
+
+    text: str
 
 
 class Peer:
@@ -35,11 +43,15 @@ class Peer:
             raise Gone("the process ended") from error
 
     def receive(self, seconds: float) -> Any:
-        """The next message. Raises: Gone where there is none in time; EOFError, OSError."""
+        """The next message. Raises: Gone where there is none in time or the process failed; EOFError, OSError."""
         if not self.connection.poll(seconds):
             self.end()
             raise Gone(f"no answer within {seconds:.0f} s")
-        return self.connection.recv()
+        reply = self.connection.recv()
+        if isinstance(reply, Failed):
+            self.end()
+            raise Gone(reply.text)
+        return reply
 
     def end(self) -> None:
         """Ends the process, which still has its end of the connection, so that its number is its own."""

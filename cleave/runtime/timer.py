@@ -2,20 +2,24 @@
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
 Messages: `("open", workload, flush)` answers a remark; `("prepare", number, built)` a `Checked`; `("sample", numbers)` seconds, one for
-each; `("forget", number)` True.
+each; `("forget", number)` True. An error answers any of them as `Failed`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from cleave.runtime.build import Built
 from cleave.runtime.clock import Checked, Data, Workload
+from cleave.runtime.connection import Failed
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.driver import DriverError
 from cleave.runtime.launch import Bound
@@ -180,13 +184,19 @@ def main() -> None:
     """Answers until the other end closes."""
     timer: Timer | None = None
     with Connection(int(sys.argv[1])) as connection:
-        torch.cuda.init()
+        # What is wrong is told where it is needed.
+        with contextlib.suppress(RuntimeError, AssertionError):
+            torch.cuda.init()
         while True:
             try:
                 message: Any = connection.recv()
             except (EOFError, OSError):
                 return
-            timer, reply = answer(timer, message)
+            try:
+                timer, reply = answer(timer, message)
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                reply = Failed(f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
             connection.send(reply)
 
 

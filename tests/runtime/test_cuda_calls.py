@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import cleave
+from cleave.bench.masks import unmasked
 from cleave.bench.programs import grouped_attention, norm_linear
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
@@ -114,3 +115,20 @@ def test_tuning_finds_a_right_program_and_remembers_it() -> None:
     again = cleave.compile(grouped_attention, *inputs, budget=5.0, candidates=6)
     assert again.report().cached
     assert torch.equal(again(*inputs), compiled(*inputs))
+
+
+def test_schedules_for_several_sizes_are_each_timed_at_theirs() -> None:
+    """One compilation for all rows and keys: every hint's schedule was timed and is right, and so are other sizes."""
+    m, n = (torch.export.Dim(name, min=1) for name in ("m", "n"))
+
+    def example(rows: int, keys: int) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.randn(1, 4, size, 64, device="cuda", dtype=torch.float16) for size in (rows, keys, keys))
+
+    compiled = cleave.compile(
+        unmasked, *example(128, 256), dynamic_shapes=({2: m}, {2: n}, {2: n}), hints=({"m": 1, "n": 4096}, {"m": 512, "n": 512})
+    )
+    for variant in compiled.variants:
+        assert variant.candidates[0].measured is not None and variant.candidates[0].error is not None
+    for rows, keys in ((1, 1), (1, 4096), (512, 512), (77, 1000)):
+        q, k, v = example(rows, keys)
+        torch.testing.assert_close(compiled(q, k, v).float(), unmasked(q.float(), k.float(), v.float()), rtol=2e-3, atol=2e-3)

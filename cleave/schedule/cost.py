@@ -191,7 +191,7 @@ class Measure:
                     self._load(statement, trips, looped)
                 case Store(buffer=buffer, index=index, value=value):
                     sizes = dict(entry for _, var in index for entry in var.type.dims)
-                    amount = prod(sizes.values()) * BYTES[buffer.dtype] * trips
+                    amount = _moved(buffer, index, prod(sizes.values())) * trips
                     self.counts.writes[buffer.name] = self.counts.writes.get(buffer.name, 0.0) + amount
                     self.counts.work += _elements(value) * trips
                 case Reduce(out=out, value=value):
@@ -235,13 +235,7 @@ class Measure:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
-        amount = _elements(op.out) * BYTES[op.buffer.dtype]
-        for (_, var), stride in zip(op.index, _strides(op.buffer, op.index), strict=True):
-            if stride == 1 and var.type.dims:
-                run = var.type.dims[0][1] * BYTES[op.buffer.dtype]
-                if run < 64:
-                    amount = amount * 64 // max(1, run)
-                break
+        amount = _moved(op.buffer, op.index, _elements(op.out))
         place = (op.buffer.name, *(id(var) for _, var in op.index))
         share = SECOND_READ if place in self.seen else 1.0
         self.seen.add(place)
@@ -318,6 +312,15 @@ def _averaged(samples: Sequence[Counts]) -> Counts:
             for name, amount in part.items():
                 table[name] = table.get(name, 0.0) + amount * share
     return out
+
+
+def _moved(buffer: Buffer, index: Sequence[tuple[str, Var]], elements: int) -> int:
+    """Bytes that memory moves for so many elements: at least 64 for each run of elements that lie together."""
+    amount = elements * BYTES[buffer.dtype]
+    places = zip(index, _strides(buffer, index), strict=True)
+    together = [prod(size for _, size in var.type.dims) for (_, var), stride in places if stride == 1]
+    run = max(together, default=0) * BYTES[buffer.dtype]
+    return amount * 64 // run if 0 < run < 64 else amount
 
 
 def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | None]:

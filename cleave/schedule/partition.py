@@ -82,9 +82,16 @@ def items(source: Source, cuts: Sequence[int]) -> list[Item]:
     for cut in sorted(cuts):
         if not any(item.op == cut and item.shared for item in out):
             op = source.graph.ops[cut]
-            buffer = workspace(fresh(f"tmp{cut}", taken), op.axes, source.narrow.get(cut, op.dtype), source.sizes)
+            axes = _together(source.graph, op.axes)
+            buffer = workspace(fresh(f"tmp{cut}", taken), axes, source.narrow.get(cut, op.dtype), source.sizes)
             out.append(Item(cut, buffer, True, cut in source.raw))
     return out
+
+
+def _together(graph: Graph, axes: Sequence[str]) -> tuple[str, ...]:
+    """The axes with the numbers of chunks first: a program has one chunk, and what it stores should lie together."""
+    numbers = {axis.chunk_of[1] for axis in graph.axes if axis.chunk_of is not None}
+    return tuple(sorted(axes, key=lambda axis: axis not in numbers))
 
 
 def grounded(source: Source, cuts: Sequence[int]) -> tuple[int, ...]:

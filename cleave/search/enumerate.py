@@ -17,10 +17,15 @@ A value is tried only if the results are *reducible* to it (pruning):
 
 Detours that undo what they have done (a product divided by a factor, a sum less a term) are of no interest: the program divides
 by what it divides by as written, and subtracts only if it does as written.
+
+Where dimensions tell little apart (logarithms, as their arguments have none) almost every pair of values is tried, of which there may
+be millions. So trying ends after `MOST_TRIED` operations, or most of the `seconds` of the options; what was found by then is followed
+in the rest of them.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,6 +41,7 @@ from .explore import Exploration, explore
 from .meaning import FLOATS, evaluate, operation, truncates
 from .multiples import Multiples
 from .options import SearchOptions
+from .values import Value
 from .verify import Verifier
 from .watch import Watch, unwatched
 from .work import work
@@ -48,6 +54,10 @@ DEPTH = 2
 """New values on a path of a detour."""
 MOST_PAIRS = 60_000
 """Pairs of operands at one depth; beyond, one of the two must be a known value, which is said."""
+MOST_TRIED = 300_000
+"""Operations tried; beyond, nothing more is, which is said."""
+TRYING = 0.75
+"""The share of the seconds in which operations may be tried; the rest is for the programs along what was found."""
 
 Key: TypeAlias = int
 """A value: its class in an e-graph of its own."""
@@ -103,18 +113,22 @@ def enumerate_values(graph: Graph, most_operations: int = 8, options: SearchOpti
     explored = explore(graph, options, watch)
     if isinstance(explored, str):
         return Enumeration(0, 0, 0, 0, (), (explored,))
-    return _Enumeration(graph, explored, most_operations, options.seed, watch).run()
+    return _Enumeration(graph, explored, most_operations, options, watch).run()
 
 
 class _Enumeration:
-    def __init__(self, graph: Graph, explored: Exploration, most_operations: int, seed: int, watch: Watch) -> None:
+    def __init__(self, graph: Graph, explored: Exploration, most_operations: int, options: SearchOptions, watch: Watch) -> None:
         self.watch = watch
+        self.seconds = options.seconds
+        self.started = time.monotonic()
+        self.spent = False
+        """Whether nothing more may be tried."""
         self.written = graph
         self.explored = explored
         self.graph = explored.graph
         self.space = explored.egraph.space
         self.most = most_operations
-        self.verifier = Verifier(graph, seed)
+        self.verifier = Verifier(graph, options.seed)
         self.e = EGraph(self.space)
         self.dimension: dict[Key, Dimension] = {}
         self.recipe: dict[Key, Recipe] = {}
@@ -127,6 +141,7 @@ class _Enumeration:
         self.joining: dict[Key, None] = {}
         self.count = sum(op.kind not in FREE for op in self.graph.ops)
         self._made: dict[Recipe, Key | None] = {}
+        self._within: dict[Dimension, bool] = {}
         self.caps: list[str] = []
         self.trivial = {self.e.constant(Fraction(number)) for number in (0, 1)}
         self.place = self.as_written()
@@ -178,14 +193,34 @@ class _Enumeration:
     def run(self) -> Enumeration:
         for _ in range(ROUNDS):
             self.joining = {}
-            for last, key in list(self.landings()):
+            found = list(self.landings())
+            for number, (last, key) in enumerate(found):
+                if self.late():
+                    self.cap(f"stopped after {self.seconds:g} s, {len(found) - number} of {len(found)} ways were not looked at")
+                    break
                 self.follow(last, key)
-            if not self.joining:
+            if not self.joining or self.spent:
                 break
             self.known |= self.joining
         else:
             self.cap(f"{len(self.joining)} values that joined in round {ROUNDS} were not operands any more")
         return Enumeration(self.tried, len(self.known), self.ways, self.elsewhere, tuple(self.detours.values()), tuple(self.caps))
+
+    # What may be spent.
+
+    def late(self, share: float = 1.0) -> bool:
+        """Whether a share of the seconds is over."""
+        return time.monotonic() - self.started > self.seconds * share
+
+    def exhausted(self) -> bool:
+        """Whether nothing more may be tried; notes why."""
+        if not self.spent and self.tried >= MOST_TRIED:
+            self.spent = True
+            self.cap(f"stopped after {self.tried} operations")
+        elif not self.spent and self.late(TRYING):
+            self.spent = True
+            self.cap(f"trying stopped after {self.tried} operations, as most of the {self.seconds:g} s were over")
+        return self.spent
 
     # Ways between known values.
 
@@ -330,6 +365,8 @@ class _Enumeration:
         for key in [key for key in pool if key not in last_layer]:
             index.setdefault(self.dimension[key], []).append(key)
         for key in frontier:
+            if self.exhausted():
+                break
             for recipe, value in self.results([key], self.partners(key, goals, index), goals):
                 if value in self.known:
                     yield recipe, value
@@ -354,10 +391,14 @@ class _Enumeration:
     ) -> Iterator[tuple[Recipe, Key]]:
         """Every operation on a left operand, alone or with a right one, and its value; with `goals` only what may be one."""
         for a in left:
+            if self.exhausted():
+                return
             for recipe, mask, dimension in self.alone(a):
                 if self.reducible(mask, dimension) and (goals is None or (mask, dimension) in goals):
                     yield from self.made(recipe, dimension)
             for b in right:
+                if self.spent:
+                    return
                 for recipe, mask, dimension in self.pairs(a, b):
                     if self.reducible(mask, dimension) and (goals is None or (mask, dimension) in goals):
                         yield from self.made(recipe, dimension)
@@ -407,31 +448,52 @@ class _Enumeration:
         """Whether the results may be made from such a value."""
         if not self.explored.storable(mask):
             return False
-        return all(low <= power <= high for low, power, high in zip(self.low, dimension, self.high, strict=True))
+        within = self._within.get(dimension)
+        if within is None:
+            within = all(low <= power <= high for low, power, high in zip(self.low, dimension, self.high, strict=True))
+            self._within[dimension] = within
+        return within
 
     def made(self, recipe: Recipe, dimension: Dimension) -> Iterator[tuple[Recipe, Key]]:
         """The operation with its value, if it has one."""
         if recipe in self._made:
             key = self._made[recipe]
+        elif self.spent:
+            return
         else:
             self.tried += 1
-            if self.tried % 256 == 0:
+            if self.tried % 256 == 0 and not self.exhausted():
                 self.watch(f"enumeration, {self.tried} operations tried, {len(self.e.classes)} classes")
             key = self._made[recipe] = self.evaluated(recipe, dimension)
         if key is not None:
             yield recipe, key
+
+    def trivial_below(self, key: Key) -> bool:
+        """Whether a value that is not known on the highest level, as those of logarithms, is 0 or 1 on those where it is."""
+        value = self.e.value(key)
+        if value.highest == self.space.top or self.e.mask(key) or not value.bounded:
+            return False
+        top = value.residues[value.highest]
+        return bool((top == 0).all() or (top == 1).all())
+
+    def value(self, recipe: Recipe, args: Sequence[Value]) -> Value:
+        """What an operation gives; differences are many, and those of finite values need no more than a subtraction."""
+        if recipe.kind != "sub":
+            return operation(self.graph, self.space, Op(recipe.kind, (), (), recipe.dtype, recipe.attr), args)
+        a, b = args
+        return Value((a.residues - b.residues) % self.space.primes, max(a.lowest, b.lowest), min(a.highest, b.highest))
 
     def evaluated(self, recipe: Recipe, dimension: Dimension) -> Key | None:
         """The value of an operation that was not tried before."""
         args = [self.e.value(arg) for arg in recipe.args]
         if len(args) > 1 and not all(arg.bounded for arg in args):
             return None
-        value = operation(self.graph, self.space, Op(recipe.kind, (), (), recipe.dtype, recipe.attr), args)
+        value = self.value(recipe, args)
         if bool(self.space.spoiled.any()):
             self.space.spoiled[:] = False
             return None
         key = self.e.intern(value)
-        if key in self.trivial:
+        if key in self.trivial or self.trivial_below(key):
             return None
         if key not in self.recipe:
             self.recipe[key], self.dimension[key] = recipe, dimension

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 
 import pytest
@@ -10,6 +11,7 @@ from cleave.bench.search_programs import attention, linear_attention, low_rank, 
 from cleave.bench.writing import Write
 from cleave.graph import Graph
 from cleave.search import SearchOptions
+from cleave.search import enumerate as enumeration
 from cleave.search.dimensions import dimensions
 from cleave.search.enumerate import Enumeration, enumerate_values
 from cleave.search.equivalence import equivalence
@@ -83,3 +85,38 @@ def test_an_argument_of_a_function_has_no_dimension() -> None:
     assert found[0] == found[1] != found[2]
     found, factors = dimensions(w.done(w("tanh", w("add", x, y))))
     assert factors == 0
+
+
+def entropy() -> Graph:
+    """-sum p log p of a softmax: no value but the exponentials and their sum has a dimension, so nothing is pruned by it."""
+    w = Write({"m": 5, "n": 7}, {"x": "m n"})
+    plain = w("exp", w("sub", *w.args, w("reduce", *w.args, attr=("max", ("n",)))))
+    p = w("div", plain, w("reduce", plain, attr=("sum", ("n",))))
+    return w.done(w("neg", w("reduce", w("mul", p, w("log", p)), attr=("sum", ("n",)))))
+
+
+def test_seconds_hold_and_are_said_to_be_over() -> None:
+    """A part of them is for what was found until then."""
+    started = time.monotonic()
+    found = enumerate_values(entropy(), 8, SearchOptions(seconds=1.0))
+    assert time.monotonic() - started < 2.5
+    (cap,) = found.caps
+    assert cap == f"trying stopped after {found.tried} operations, as most of the 1 s were over"
+    assert found.ways > 0
+
+
+def test_no_seconds_are_none() -> None:
+    found = enumerate_values(entropy(), 8, SearchOptions(seconds=0.0))
+    assert (found.tried, found.ways) == (0, 0)
+    assert any("as most of the 0 s were over" in cap for cap in found.caps)
+
+
+def test_operations_are_counted_and_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found by then is the same each time, and none of it is 0 log p, which is 0."""
+    monkeypatch.setattr(enumeration, "MOST_TRIED", 20_000)
+    first, second = (enumerate_values(entropy(), 8) for _ in range(2))
+    assert first == second
+    assert 20_000 <= first.tried < 20_300
+    assert first.caps == (f"stopped after {first.tried} operations",)
+    assert first.ways > 0
+    assert first.detours == ()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline, parse_spec
@@ -22,6 +23,9 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.utils.hints import type_repr
 
 _Made = TypeVar("_Made", bound=ArgSpecConvertible)
+_Value: TypeAlias = str | int | bool | float
+_WANTED = {"bool": "true or false", "int": "an integer", "float": "a finite number", "str": "text in quotes"}
+"""What values of a type are, in words."""
 _ANCHOR = re.compile(r"\s*builtin\.module\s*\(")
 _NESTED = re.compile(r"([A-Za-z_][\w.-]*)\s*\(")
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
@@ -77,19 +81,68 @@ def build(names: Mapping[str, Callable[[], type[ModulePass]]], wanted: Sequence[
 
 def made(cls: type[_Made], entry: ArgSpec) -> _Made:
     """A pass or target with the options of a specification. Raises: PipelineError for options it does not take."""
-    known = [option.name for option in options_of(cls)]
-    for name in entry.parameters:
-        if name.replace("_", "-") not in known:
+    known = {option.name: option for option in options_of(cls)}
+    values: dict[str, tuple[_Value, ...]] = {}
+    for name, given in entry.parameters.items():
+        option = known.get(name.replace("_", "-"))
+        if option is None:
             raise PipelineError(f"{entry.name} has no option '{name}'; its options: {', '.join(known) or 'none'}")
-    floats = {field.name for field in dataclasses.fields(cls) if "float" in str(field.type)}
-    values = {
-        name: tuple(float(value) if name.replace("-", "_") in floats and type(value) is int else value for value in given)
-        for name, given in entry.parameters.items()
-    }
+        values[name] = _checked(f"{entry.name}: option {name}", name, given, option)
     try:
         return cls.from_spec(ArgSpec(entry.name, values))
     except ValueError as error:
         raise PipelineError(f"{entry.name}: {error}") from None
+
+
+def _checked(where: str, name: str, given: tuple[_Value, ...], option: Option) -> tuple[_Value, ...]:
+    """
+    The values of an option in its type; numbers become floats where those are wanted.
+
+    Raises: PipelineError. Of types that are not of `_WANTED`, xDSL judges the values.
+    """
+    kind = option.type.removesuffix(" | None")
+    element = kind.removeprefix("tuple[").removesuffix(", ...]")
+    if element not in _WANTED:
+        return given
+    several, optional = element != kind, option.type != kind
+    values = [_as(element, value) for value in given]
+    fitting = [value for value in values if value is not None]
+    count = optional if not given else several or len(given) == 1
+    if count and len(fitting) == len(given):
+        return tuple(fitting)
+    found = f"is {','.join(_written(value) for value in given)}" if given else "has no value"
+    example = _example(element, given, option)
+    what = f"{_WANTED[element]}{', or more of them with commas between' if several else ''}"
+    raise PipelineError(f"{where} {found}; write {what}, as in {name}={example}")
+
+
+def _as(element: str, value: _Value) -> _Value | None:
+    """A value as one of a type, None if it is none."""
+    match element, value:
+        case ("bool", bool()) | ("str", str()):
+            return value
+        case "int", int() if not isinstance(value, bool):
+            return value
+        case "float", int() | float() | str() if not isinstance(value, bool):
+            try:
+                number = float(str(value))
+            except ValueError:
+                return None
+            return number if math.isfinite(number) else None
+        case _:
+            return None
+
+
+def _example(element: str, given: tuple[_Value, ...], option: Option) -> str:
+    """A value that the option takes: the default, what was meant, or any."""
+    default = "" if option.default in (None, "none") else option.default
+    if element == "str":
+        return f'"{default or (_written(given[0]) if given else "...")}"'
+    return default or {"bool": "true", "int": "1", "float": "1.0"}[element]
+
+
+def _written(value: _Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)

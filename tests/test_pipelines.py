@@ -29,6 +29,12 @@ class SampleOnePass(ModulePass):
 
     fast: bool = False
 
+    factor: float = 2.0
+
+    text: str = ""
+
+    kind: str = "rules"
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Leaves the module as it is."""
 
@@ -74,21 +80,38 @@ def test_malformed_pipelines_are_refused(text: str, message: str) -> None:
 
 def test_passes_take_their_options() -> None:
     names = {"sample-one": lambda: SampleOnePass}
-    (made,) = build(names, specs("sample-one{sizes=3,4 tile-size=8 fast=true}"))
-    assert made == SampleOnePass(sizes=(3, 4), tile_size=8, fast=True)
+    (made,) = build(names, specs("sample-one{sizes=3,4 tile-size=8 fast=true factor=1e3 text=f}"))
+    assert made == SampleOnePass(sizes=(3, 4), tile_size=8, fast=True, factor=1000.0, text="f")
+    (made,) = build(names, specs("sample-one{sizes=3 tile-size factor=3}"))
+    assert made == SampleOnePass(sizes=(3,), tile_size=None, factor=3.0)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("sample-two", "no pass is named 'sample-two'"),
-        ("sample-one{tiles=1}", "sample-one has no option 'tiles'; its options: sizes, tile-size, fast"),
-        ("sample-one{fast=3}", "sample-one: Incompatible types"),
+        ("sample-one{tiles=1}", "sample-one has no option 'tiles'; its options: sizes, tile-size, fast, factor, text, kind"),
+        ("sample-one{fast=3}", "sample-one: option fast is 3; write true or false, as in fast=false"),
+        ("sample-one{fast}", "sample-one: option fast has no value; write true or false, as in fast=false"),
+        ("sample-one{factor=inf}", "sample-one: option factor is inf; write a finite number, as in factor=2.0"),
+        ("sample-one{factor=-inf}", "option factor is -inf; write a finite number"),
+        ("sample-one{factor=nan}", "option factor is nan; write a finite number"),
+        ("sample-one{factor=9.0e999}", "option factor is inf; write a finite number"),
+        ("sample-one{factor=true}", "option factor is true; write a finite number"),
+        ("sample-one{factor=much}", "option factor is much; write a finite number"),
+        ("sample-one{tile_size=1.5}", "sample-one: option tile_size is 1.5; write an integer, as in tile_size=1"),
+        ("sample-one{tile-size=true}", "option tile-size is true; write an integer, as in tile-size=1"),
+        ("sample-one{tile-size=1,2}", "option tile-size is 1,2; write an integer"),
+        ("sample-one{sizes=1,x}", "option sizes is 1,x; write an integer, or more of them with commas between, as in sizes=1,2"),
+        ("sample-one{sizes}", "option sizes has no value"),
+        ("sample-one{text=1}", 'option text is 1; write text in quotes, as in text="1"'),
+        ("sample-one{kind=1}", 'option kind is 1; write text in quotes, as in kind="rules"'),
     ],
 )
 def test_unknown_passes_and_options_are_refused(text: str, message: str) -> None:
-    with pytest.raises(PipelineError, match=message):
+    with pytest.raises(PipelineError) as caught:
         build({"sample-one": lambda: SampleOnePass}, specs(text))
+    assert message in str(caught.value)
 
 
 def test_options_carry_their_documentation() -> None:
@@ -96,6 +119,9 @@ def test_options_carry_their_documentation() -> None:
         Option("sizes", "tuple[int, ...]", "1,2", "Sizes to try."),
         Option("tile-size", "int | None", "none", "Elements of a tile."),
         Option("fast", "bool", "false", ""),
+        Option("factor", "float", "2.0", ""),
+        Option("text", "str", "", ""),
+        Option("kind", "str", "rules", ""),
     )
     assert summary_of(SampleOnePass) == "Does nothing, on request."
 

@@ -22,6 +22,7 @@ Source: the algebraic search of arXiv 2610.07742, rebuilt on values in finite fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,8 +116,9 @@ class AlgSuperoptimizePass(ModulePass):
             ("enumerate_ops", 1),
         ):
             value = getattr(self, name)
-            if value < least:
-                raise CleaveError(op, f"{self.name}: option {name} is {value:g}", f"give at least {least}")
+            if not least <= value < math.inf:
+                advice = f"give at least {least}" if math.isfinite(value) else "give a finite number"
+                raise CleaveError(op, f"{self.name}: option {name} is {value:g}", advice)
         if self.split_at_once not in (1, 2):
             raise CleaveError(op, f"{self.name}: option split_at_once is {self.split_at_once}", "give 1 or 2")
         if self.workers not in (1, 2):
@@ -128,6 +130,9 @@ class AlgSuperoptimizePass(ModulePass):
             seconds=self.seconds, seed=self.seed, split=self.split, split_at_once=self.split_at_once,
             hoist=self.hoist,
         )  # fmt: skip
+
+
+_UNSEARCHED = "give the program as it was before the search, or choose one program with alg-select"
 
 
 @contextmanager
@@ -157,15 +162,30 @@ def _enumerate(op: GraphOp, options: SearchOptions, most: int) -> None:
 
 
 def _write_egraph(op: ModuleOp, options: SearchOptions, path: Path) -> None:
-    """Writes the e-graphs of all graphs that have no alternatives yet."""
+    """
+    Writes the e-graphs of all graphs that have no alternatives yet; the others are named in remarks.
+
+    Raises: CleaveError where there is none to write, a graph cannot be searched, or the file cannot be written.
+    """
+    graphs = [inner for inner in op.walk() if isinstance(inner, GraphOp)]
     found: dict[str, Exploration] = {}
-    for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
-        if not isinstance(graph.body.block.last_op, AlternativesOp):
-            with watched(graph) as watch:
-                explored = explore(graph_of(graph), options, watch)
-            if isinstance(explored, str):
-                raise CleaveError(graph, explored, "there is no e-graph to write")
-            found[graph.sym_name.data] = explored
+    done: list[GraphOp] = []
+    for graph in graphs:
+        if isinstance(graph.body.block.last_op, AlternativesOp):
+            done.append(graph)
+            continue
+        with watched(graph) as watch:
+            explored = explore(graph_of(graph), options, watch)
+        if isinstance(explored, str):
+            raise CleaveError(graph, explored, "there is no e-graph to write")
+        found[graph.sym_name.data] = explored
+    if not graphs:
+        raise CleaveError(op, "there is no alg.graph", "there is no e-graph to write")
+    if not found:
+        raise CleaveError(done[0], f"@{done[0].sym_name.data} has alternatives already, so it is not searched", _UNSEARCHED)
+    for graph in done:
+        place = place_of(graph) or graph.sym_name.data
+        remark(f"{place}: remark: alg.graph: {path} has no e-graph of @{graph.sym_name.data}, which has alternatives already")
     try:
         path.write_text(as_dot(found) if path.suffix == ".dot" else as_json(found), encoding="utf-8")
     except OSError as error:

@@ -42,6 +42,21 @@ _SEPARATOR = "// -----"
 _SEARCH = "alg-superoptimize"
 
 
+class _Once(argparse.Action):
+    """Takes the value of an option that may be given once, as only one file can be meant. Raises: PipelineError."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise PipelineError(f"{option_string} is given more than once; give it once, with one file")
+        setattr(namespace, self.dest, values)
+
+
 class CleaveOpt(xDSLOptMain):
     """xDSL's driver with Cleave's dialects, passes and targets, MLIR's pipelines and located errors."""
 
@@ -72,11 +87,13 @@ class CleaveOpt(xDSLOptMain):
         arg_parser.add_argument(
             "--verify-equivalent",
             metavar="FILE",
+            action=_Once,
             help="say whether the graphs after the passes compute what those of FILE do: exit code 0 yes, 1 no, 2 undecided",
         )
         arg_parser.add_argument(
             "--emit-egraph",
             metavar="FILE",
+            action=_Once,
             help="write the classes that alg-superoptimize finds, with all their forms: JSON, or dot for Graphviz if FILE ends in .dot",
         )
         arg_parser.add_argument("--list-passes", default=False, action="store_true", help="print each pass with its options and exit")
@@ -87,6 +104,8 @@ class CleaveOpt(xDSLOptMain):
         wanted = mlir_specs(self.args.pass_pipeline) if self.args.pass_pipeline else specs(self.args.passes)
         self.passes = build(self.available_passes, wanted)
         if self.args.emit_egraph is not None:
+            if self.args.split_input_file:
+                raise PipelineError("--emit-egraph and --split-input-file exclude each other")
             if not any(entry.name == _SEARCH for entry in self.passes):
                 raise PipelineError(f"--emit-egraph needs {_SEARCH} among the passes")
             kept = {"emit_egraph": self.args.emit_egraph}

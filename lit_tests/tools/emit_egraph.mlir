@@ -2,6 +2,7 @@
 // RUN: cleave-opt %s -p 'alg-superoptimize{emit_egraph="%t.dot"}' && filecheck %s --input-file %t.dot --check-prefix=DOT
 // RUN: not cleave-opt %s --emit-egraph %t.json 2>&1 | filecheck %s --check-prefix=USAGE
 // RUN: not cleave-opt %s -p alg-superoptimize --emit-egraph %t/no/such.json 2>&1 | filecheck %s --check-prefix=FILE
+// RUN: cleave-opt %s -p alg-superoptimize | not cleave-opt -p alg-superoptimize --emit-egraph %t.json 2>&1 | filecheck %s --check-prefix=SEARCHED
 
 // Every class has a line with its axes, the operations that compute it as written, and all forms that were found for it.
 // JSON:      "sides": {"results": ["c4"], "caps": [],
@@ -18,6 +19,7 @@
 
 // USAGE:     cleave-opt: error: --emit-egraph needs alg-superoptimize among the passes
 // FILE:      emit_egraph.mlir:{{.*}}: error: {{.*}}such.json: {{.*}}; name a file that can be written as emit-egraph
+// SEARCHED:  error: alg.graph: @sides has alternatives already, so it is not searched; give the program as it was before the search
 alg.graph @sides axes [m = ?(hint 128), k = 64, n = 512]
     (%x: !alg.tensor<[m, k], f32>, %w: !alg.tensor<[k, n], f32>) -> (!alg.tensor<[m], f32>) {
   %p = alg.contract %x, %w over [k] : !alg.tensor<[m, n], f32>

@@ -4,6 +4,7 @@
 // RUN: not cleave-opt %s --verify-equivalent %S/Inputs/unscaled.alg | filecheck %s --check-prefix=OTHER
 // RUN: not cleave-opt %s --verify-equivalent %S/Inputs/shorter.alg 2>&1 | filecheck %s --check-prefix=MISFIT
 // RUN: not cleave-opt %s --split-input-file --verify-equivalent %s 2>&1 | filecheck %s --check-prefix=USAGE
+// RUN: not cleave-opt %s --verify-equivalent %s --verify-equivalent %s 2>&1 | filecheck %s --check-prefix=TWICE
 
 // The question is about the graphs after the passes; every alternative is asked for.
 // SAME:      @scaled: equivalent
@@ -22,6 +23,7 @@
 // Programs of other tensors cannot be compared.
 // MISFIT:     verify_equivalent.mlir:{{[0-9]+:[0-9]+}}: error: alg.graph: @scaled cannot be compared: axis 'k' of argument 'w'
 // MISFIT-SAME: {{ }}has extent 4096 in one program and 2048 in the other; the other graph is at {{.*}}shorter.alg:1:1
+// TWICE:      cleave-opt: error: --verify-equivalent is given more than once; give it once, with one file
 // USAGE:      cleave-opt: error: --verify-equivalent and --split-input-file exclude each other
 alg.graph @scaled axes [m = ?(hint 128), k = 4096, n = 512]
     (%x: !alg.tensor<[m, k], f16>, %w: !alg.tensor<[k, n], f16>) -> (!alg.tensor<[m, n], f32>) {

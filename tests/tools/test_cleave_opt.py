@@ -75,6 +75,13 @@ def test_no_output_file_is_left_by_a_mistake(tmp_path: Path, monkeypatch: pytest
         (("--pass-pipeline=builtin.module(func.func(dce))",), "nested anchor 'func.func' at column 16"),
         (("-t", "mlir{x=1}"), "mlir has no option 'x'"),
         (("-t", "{"), "Expected pass name here"),
+        (("--verify-equivalent", "a", "--verify-equivalent", "b"), "--verify-equivalent is given more than once"),
+        (("-p=alg-superoptimize", "--emit-egraph", "a", "--emit-egraph=b"), "--emit-egraph is given more than once"),
+        (("-p=alg-superoptimize", "--emit-egraph=a", "--split-input-file"), "--emit-egraph and --split-input-file exclude each other"),
+        (("-p", "alg-superoptimize{cost_factor=inf}"), "alg-superoptimize: option cost_factor is inf; write a finite number"),
+        (("-p", "alg-superoptimize{hoist=1}"), "alg-superoptimize: option hoist is 1; write true or false"),
+        (("-p", "alg-select{alternative=1}"), 'alg-select: option alternative is 1; write text in quotes, as in alternative="1"'),
+        (("-t", "ttir{kernel=1}"), "ttir: option kernel is 1; write text in quotes"),
         (("absent.mlir",), "absent.mlir: No such file or directory"),
     ],
 )
@@ -120,3 +127,37 @@ def test_stock_xdsl_opt_finds_the_universe() -> None:
     done = subprocess.run([f"{BIN}/xdsl-opt", "-p", "alg-bind"], input=text, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "alg.graph @f" in done.stdout
+
+
+GRAPH = """alg.graph @f axes [i = 4] (%x: !alg.tensor<[i], f32>) -> (!alg.tensor<[i], f32>) {
+  %y = alg.exp %x : !alg.tensor<[i], f32>
+  alg.yield %y : !alg.tensor<[i], f32>
+}
+"""
+
+
+def searched(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The graph with alternatives, as text without the module around it."""
+    assert run("-p=alg-superoptimize", source=GRAPH.replace("@f", "@g"), monkeypatch=monkeypatch) == 0
+    return "\n".join(capsys.readouterr().out.strip().splitlines()[1:-1])
+
+
+def test_an_e_graph_that_is_not_written_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = searched(capsys, monkeypatch), tmp_path / "e.json"
+    command = ("-p=alg-superoptimize", "--emit-egraph", str(path))
+    assert run(*command, source=source, monkeypatch=monkeypatch) == 1
+    assert "error: alg.graph: @g has alternatives already, so it is not searched; give the program" in capsys.readouterr().err
+    assert run(*command, source=GOOD, monkeypatch=monkeypatch) == 1
+    assert "there is no alg.graph; there is no e-graph to write" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_graphs_whose_e_graph_is_left_out_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, path = f"{searched(capsys, monkeypatch)}\n{GRAPH}", tmp_path / "e.json"
+    assert run("-p=alg-superoptimize", "--emit-egraph", str(path), source=source, monkeypatch=monkeypatch) == 0
+    assert f"remark: alg.graph: {path} has no e-graph of @g, which has alternatives already\n" in capsys.readouterr().err
+    assert path.read_text().startswith('{"f": ')

@@ -10,6 +10,9 @@ A difference counts as one of rounding where it halves in extended precision (wh
 thousand times what an error of 1e-13 in the inputs causes. Casts between floats are the identity. Where one result is not a
 number, the other may be infinite; where exponentials could overflow, nothing is concluded from infinities.
 
+A shift may have any value, so programs with shifts are equivalent when they agree whatever unrelated values those have: in fields every
+shift is an argument of its own. A guarded quotient is one there, as a division by zero decides nothing; float64 knows both.
+
 Axes of fixed extent are made shorter for a counterexample unless their number of elements matters (`counted_axes`).
 """
 
@@ -23,7 +26,7 @@ from numpy.typing import DTypeLike
 
 from ..algebra.probes import Probe, counted_axes, random_inputs, results, structured_axes
 from ..extents import extent
-from ..graph import Axis, Graph
+from ..graph import Axis, Graph, Input
 from ..layouts import layout_axes
 from ..reference.dtypes import FLOATS, Array
 from .chunk_order import together
@@ -92,12 +95,36 @@ def equivalence(left: Graph, right: Graph, seed: int = 0) -> Verdict:
     alone = lone_chunk(first) or lone_chunk(second)
     if alone is not None:
         return Verdict(None, f"axis '{alone}' is reduced without the axis that counts its chunks, which fields cannot express")
-    problem = Verifier(first, seed).problem(second)
+    first, second = guards_dropped(first), guards_dropped(second)
+    free = shifts_free(first, 0), shifts_free(second, len(first.ops))
+    problem = Verifier(free[0], seed).problem(free[1])
     if problem is not None:
+        for graph, loose in zip((first, second), free, strict=True):
+            if loose is not graph and Verifier(graph, seed).problem(loose) is not None:
+                return Verdict(None, f"@{graph.name} depends on the value of a shift, which may be any")
         return Verdict(None, f"{problem} in finite fields, but no floats were found that tell the two apart")
     if not compared:
         return Verdict(None, "no inputs were found on which both have a finite value")
     return Verdict(True)
+
+
+def guards_dropped(graph: Graph) -> Graph:
+    """The graph with plain quotients for guarded ones, which are the same wherever nothing is divided by zero."""
+    ops = [replace(op, attr=tuple(part for part in op.attr if part != "guarded")) if op.kind == "div" else op for op in graph.ops]
+    return replace(graph, ops=tuple(ops)) if any("guarded" in op.attr for op in graph.ops) else graph
+
+
+def shifts_free(graph: Graph, skipped: int) -> Graph:
+    """The graph with an argument of its own for every shift; `skipped` arguments before those are none of it."""
+    if not any(op.kind == "shift" for op in graph.ops):
+        return graph
+    inputs = [*graph.inputs, *(Input(f"unused {number}", (), "f32", "") for number in range(skipped))]
+    ops = list(graph.ops)
+    for position, op in enumerate(ops):
+        if op.kind == "shift":
+            ops[position] = replace(op, kind="input", args=(), attr=(len(inputs),))
+            inputs.append(Input(f"shift {position}", op.axes, op.dtype, " ".join(op.axes)))
+    return replace(graph, inputs=tuple(inputs), ops=tuple(ops))
 
 
 def counterexample(left: Graph, right: Graph, seed: int = 0) -> Counterexample | None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from cleave.algebra import stabilize
 from cleave.bench import search_programs
 from cleave.bench.judging import chunked_attention
 from cleave.bench.mutants import changed, mutants
@@ -157,3 +158,47 @@ def test_a_mutant_of_a_random_program_is_told_apart_or_agrees(text: str, seed: i
         verdict = equivalence(graph, mutant.graph)
         if verdict.equivalent:
             assert equivalence(graph, mutant.graph, seed + 1).counterexample is None, mutant.name
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_shift_may_have_any_value(causal: bool) -> None:
+    """A stabilised program is the program, also where its quotients are guarded; beside itself it has shifts of its own."""
+    graph = attention(causal, False, False)
+    stable = stabilize(graph)
+    assert any(op.kind == "shift" for op in stable.ops)
+    assert any("guarded" in op.attr for op in stable.ops)
+    for first, second in ((graph, stable), (stable, graph), (stable, stable)):
+        assert equivalence(first, second).equivalent is True
+
+
+def test_what_depends_on_a_shift_is_not_said_to_be_equivalent() -> None:
+    """Not even to itself, nor to the program with the maximum that a shift has for its meaning."""
+    w = Write({"m": "m", "n": "n"}, {"x": "m n"})
+    maximum = w.done(w("reduce", *w.args, attr=("max", ("n",))))
+    ops = tuple(replace(op, kind="shift", attr=(("n",),)) if op.kind == "reduce" else op for op in maximum.ops)
+    shifted = replace(maximum, ops=ops)
+    assert equivalence(maximum, maximum).equivalent is True
+    for first, second in ((maximum, shifted), (shifted, maximum), (shifted, shifted)):
+        verdict = equivalence(first, second)
+        assert verdict.equivalent is None
+        assert "depends on the value of a shift" in verdict.reason
+
+
+def test_a_shift_that_is_not_taken_back_changes_the_program() -> None:
+    """Without the quotient by a sum of the same exponentials, and with another shift in it."""
+    w = Write({"m": "m", "n": "n"}, {"x": "m n"})
+    plain = w("exp", *w.args)
+    graph = w.done(w("div", plain, w("reduce", plain, attr=("sum", ("n",)))))
+    stable = stabilize(graph)
+    assert equivalence(graph, stable).equivalent is True
+    exponential = next(at for at, op in enumerate(stable.ops) if op.kind == "exp")
+    loose = replace(stable, outputs=tuple(replace(output, value=exponential) for output in stable.outputs))
+    assert equivalence(loose, loose).equivalent is None
+
+
+def test_a_guard_matters_where_a_divisor_is_0() -> None:
+    w = Write({"m": "m"}, {"x": "m", "y": "m"})
+    x, y = w.args
+    plain = w.done(w("div", x, w("relu", y)))
+    ops = tuple(replace(op, attr=("guarded",)) if op.kind == "div" else op for op in plain.ops)
+    assert equivalence(plain, replace(plain, ops=ops)).equivalent is False

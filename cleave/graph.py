@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .extents import Extent
+from .layouts import layout_axes
 
 UNARY = (
     "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "abs", "erf", "not",
@@ -282,3 +283,12 @@ def without_dead_code(graph: Graph) -> Graph:
     places = tuple(graph.places[old] for old in sorted(needed)) if graph.places else ()
     outputs = tuple(replace(output, value=place_of[output.value]) for output in graph.outputs)
     return replace(graph, ops=ops, outputs=outputs, places=places)
+
+
+def misfit(original: Graph, other: Graph) -> str:
+    """Which result of another graph for the same thing has an axis that the original's layout lacks, or nothing."""
+    for index, (output, wanted) in enumerate(zip(other.outputs, original.outputs, strict=True)):
+        extra = sorted(set(other.ops[output.value].axes) - set(layout_axes(wanted.layout)))
+        if extra:
+            return f"result {index} has axis '{extra[0]}', which its layout lacks"
+    return ""

@@ -3,8 +3,8 @@ The float gate: a rewrite may be exact in a field and bad in floats (a variance 
 
 Original and candidate run in the dtypes they name, arithmetic in float32, against the original in float64; both with safe
 exponentials, as they will run. Inputs are benign, and adversarial: a large mean, large logits, a tiny scale, many equal
-values, positive only, tiny sizes. A candidate whose error exceeds twice that of the original plus one unit in the last place
-of the result's dtype, for any kind of input, is dropped.
+values, values of one sign, zeros where a divisor may be 0 and masks be empty, tiny sizes. A candidate whose error exceeds
+twice that of the original plus one unit in the last place of the result's dtype, for any kind of input, is dropped.
 
 The error of a result is |x - exact| / max(|exact|, root mean square of exact): its largest, and its root mean square; of
 every kind of input several draws are taken together. A few rounding errors differ by chance: a candidate that comes out
@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Graph
-from ..layouts import layout_axes
+from ..graph import Graph, misfit
 from ..reference.dtypes import FLOATS, Array, rounded
 from .probes import Probe, chunked, counted_axes, probe_graph, random_inputs, results, structured_axes
 from .stabilize import stabilize
@@ -30,6 +29,7 @@ _MOST_DRAWS = 6
 _REPETITIONS = 4
 _CHANCE = 16.0
 _MEDIUM = (12, 7, 16, 9)
+_SMALL = (6, 4, 7, 5)
 _TINY = (2, 1, 3, 1)
 _UNIT = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
@@ -49,18 +49,33 @@ class Kind:
     A kind of input: what it is called, the sizes it is drawn at, and how a normal draw becomes one.
 
     With `alone`, every draw treats one of the inputs so and leaves the others normal: activations have a large mean, but not
-    the weights they meet.
+    the weights they meet. With `bits`, truth values are treated so as well.
     """
 
     name: str
     sizes: tuple[int, ...]
     of: Callable[[Array, np.random.Generator], Array]
     alone: bool = False
+    bits: bool = False
 
 
 def _equal(x: Array, rng: np.random.Generator) -> Array:
     """All one value but for a few."""
     return np.where(rng.random(x.shape) < 0.9, np.float64(rng.normal()), x)
+
+
+def _emptied(x: Array, rng: np.random.Generator) -> Array:
+    """Rows of zeros along one of the axes."""
+    if not x.ndim:
+        return x * 0
+    axis = int(rng.integers(x.ndim))
+    kept = rng.random(int(x.shape[axis])) < 0.7
+    return x * kept.reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+
+
+def _marked(x: Array, rng: np.random.Generator) -> Array:
+    """Zeros and ones, and rows of zeros: a mask."""
+    return _emptied((x > 0) * 1.0, rng)
 
 
 KINDS = (
@@ -71,6 +86,10 @@ KINDS = (
     Kind("equal values", _MEDIUM, _equal),
     Kind("positive values", _MEDIUM, lambda x, rng: np.abs(x)),
     Kind("tiny sizes", _TINY, lambda x, rng: x),
+    Kind("negative values", _SMALL, lambda x, rng: -np.abs(x)),
+    Kind("zeros", _SMALL, lambda x, rng: x * 0, alone=True, bits=True),
+    Kind("rows of zeros", _SMALL, _emptied, bits=True),
+    Kind("zeros and ones", _SMALL, _marked, alone=True, bits=True),
 )
 
 
@@ -84,7 +103,7 @@ def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = K
     keep = (*counted_axes((original, *candidates)), *(axis for graph in candidates for axis in structured_axes(graph)))
     baseline = stabilize(original)
     stable = [stabilize(candidate) for candidate in candidates]
-    dropped = {index: reason for index, candidate in enumerate(candidates) if (reason := _misfit(original, candidate))}
+    dropped = {index: reason for index, candidate in enumerate(candidates) if (reason := misfit(original, candidate))}
     unchecked: set[int] = set()
     for number, kind in enumerate(kinds):
         probe = probe_graph(original, kind.sizes, keep)
@@ -128,15 +147,6 @@ class _Trials:
         return _worse(self._original, exact, ours, [_run(candidate, self._probe, each) for each in inputs])
 
 
-def _misfit(original: Graph, candidate: Graph) -> str:
-    """Which result of a candidate has an axis that the original's layout lacks, or nothing."""
-    for index, (output, wanted) in enumerate(zip(candidate.outputs, original.outputs, strict=True)):
-        extra = sorted(set(candidate.ops[output.value].axes) - set(layout_axes(wanted.layout)))
-        if extra:
-            return f"result {index} has axis '{extra[0]}', which its layout lacks"
-    return ""
-
-
 def _at(graph: Graph, probe: Probe) -> Probe:
     """Another graph at the sizes of a probe. Axes that the probe lacks are those of a split."""
     known = {axis.name: axis for axis in probe.graph.axes}
@@ -145,23 +155,26 @@ def _at(graph: Graph, probe: Probe) -> Probe:
     return Probe(replace(graph, axes=axes), symbols)
 
 
-def _floats(graph: Graph) -> list[int]:
-    return [position for position, entry in enumerate(graph.inputs) if entry.dtype in FLOATS]
+def _treated(graph: Graph, kind: Kind) -> list[int]:
+    """The inputs that a kind treats, or one of them at a time."""
+    return [position for position, entry in enumerate(graph.inputs) if entry.dtype in FLOATS or (kind.bits and entry.dtype == "i1")]
 
 
 def _draws(graph: Graph, kind: Kind) -> int:
     """How often a kind is drawn: with `alone` once for each input, within reason."""
-    return min(max(_DRAWS, len(_floats(graph))), _MOST_DRAWS) if kind.alone else _DRAWS
+    return min(max(_DRAWS, len(_treated(graph, kind))), _MOST_DRAWS) if kind.alone else _DRAWS
 
 
 def _inputs(probe: Probe, kind: Kind, number: int, draw: int) -> list[Array]:
     rng = np.random.default_rng([number, draw])
-    floats = _floats(probe.graph)
-    treated = {floats[draw % len(floats)]} if kind.alone and floats else set(floats)
+    able = _treated(probe.graph, kind)
+    treated = {able[draw % len(able)]} if kind.alone and able else set(able)
     out: list[Array] = []
     for position, value in enumerate(random_inputs(probe, rng, 1.0)):
-        value = kind.of(value, rng) if position in treated else value
-        out.append(rounded(value, probe.graph.inputs[position].dtype) if position in floats else value)
+        dtype = probe.graph.inputs[position].dtype
+        if position in treated:
+            value = kind.of(value, rng) if dtype != "i1" else kind.of(value * 1.0, rng) != 0
+        out.append(rounded(value, dtype) if dtype in FLOATS else value)
     return out
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..graph import Graph, Op
 
+FLOATS = ("f16", "bf16", "f32", "f64")
 EXPONENTS = tuple(Fraction(k, 2) for k in range(-8, 9) if k)
 
 
@@ -50,19 +51,31 @@ def known_exponent(graph: Graph, op: Op) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What is known of a value: that it is finite where its inputs are, above 0, not below 0."""
+    """
+    What is known of a value where the inputs are finite.
 
-    finite: bool
-    above: bool
-    nonnegative: bool
+    It is `finite`, or -inf at most (`low`); above 0, not below 0, above 0 but for exponentials of -inf (`live`); a `number` but in rows
+    that have nothing but -inf, and perhaps none in those (`dead`); finite as it will be computed (`tame`): exponentials are given shifts,
+    and what is divided by a sum of exponentials of -inf alone is 0.
+    """
+
+    finite: bool = False
+    low: bool = False
+    above: bool = False
+    nonnegative: bool = False
+    live: bool = False
+    number: bool = False
+    dead: bool = False
+    tame: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Which values of a program are finite, and which above 0; those are told by keys."""
+    """Which values of a program are tame, above 0 and not below 0; those are told by keys."""
 
-    finite: frozenset[Hashable]
+    tame: frozenset[Hashable]
     above: frozenset[Hashable]
+    nonnegative: frozenset[Hashable]
 
 
 def facts(found: Sequence[Bound], keys: Sequence[Hashable]) -> Facts:
@@ -72,15 +85,16 @@ def facts(found: Sequence[Bound], keys: Sequence[Hashable]) -> Facts:
         hidden = {key for key, one in zip(keys, shown, strict=True) if not one}
         return frozenset(key for key, one in zip(keys, shown, strict=True) if one and key not in hidden)
 
-    return Facts(always([one.finite for one in found]), always([one.above for one in found]))
+    return Facts(always([one.tame for one in found]), always([one.above for one in found]), always([one.nonnegative for one in found]))
 
 
 def with_facts(bound: Bound, key: Hashable, facts: Facts | None) -> Bound:
     """What is known of an operation by its form or by its value."""
-    if facts is None or (bound.finite and bound.above):
+    if facts is None or (bound.tame and bound.above):
         return bound
-    above = bound.above or key in facts.above
-    return Bound(bound.finite or key in facts.finite, above, bound.nonnegative or above)
+    tame, above = bound.tame or key in facts.tame, bound.above or key in facts.above
+    nonnegative = bound.nonnegative or above or key in facts.nonnegative
+    return replace(bound, tame=tame, above=above, nonnegative=nonnegative, live=bound.live or above)
 
 
 def bounds(graph: Graph) -> list[Bound]:
@@ -91,54 +105,143 @@ def bounds(graph: Graph) -> list[Bound]:
     return found
 
 
-def guards(op: Op, found: Sequence[Bound]) -> bool:
-    """Whether an operation selects a value that may not be finite."""
-    return op.kind == "select" and not all(found[arg].finite for arg in op.args[1:])
+def opaque(graph: Graph, op: Op, found: Sequence[Bound]) -> bool:
+    """
+    Whether an operation is to be an unknown function of its operands.
+
+    - a selection of a value that may not be finite is more than a product with a bit
+    - a root or logarithm of what may be negative is not one of its factors
+    - a test for infinity, or of a value against itself, has the answer that only floats know, unless infinities of the program's own are
+      asked for; what a softmax gives is taken to be a number, also where a row has nothing but -inf
+    """
+    args = [found[arg] for arg in op.args]
+    match op.kind:
+        case "select":
+            return not all(arg.tame or graph.ops[place].kind == "constant" for arg, place in zip(args[1:], op.args[1:], strict=True))
+        case "sqrt" | "rsqrt" | "log":
+            return not (args[0].nonnegative or args[0].live or _given(graph, op.args[0]))
+        case "pow":
+            exponent = known_exponent(graph, op)
+            whole = exponent is None or exponent.denominator == 1
+            return not (whole or args[0].nonnegative or args[0].live or _given(graph, op.args[0]))
+        case "compare" if op.args[0] == op.args[1]:
+            certain = op.attr[0] in ("lt", "gt") or (args[0].number and args[0].dead)
+            return not certain and graph.ops[op.args[0]].dtype in FLOATS
+        case "compare":
+            others = [args[1 - place] for place, arg in enumerate(op.args) if _infinite(graph.ops[arg])]
+            return not all(other.low and not other.finite for other in others)
+        case _:
+            return False
+
+
+def _given(graph: Graph, position: int) -> bool:
+    """Whether an operation is an input as it is: it has no factors."""
+    op = graph.ops[position]
+    return op.kind == "input" or (op.kind in ("cast", "rename") and _given(graph, op.args[0]))
+
+
+def _infinite(op: Op) -> bool:
+    return op.kind == "constant" and isinstance(op.attr[0], float) and math.isinf(op.attr[0])
 
 
 def bound(graph: Graph, op: Op, found: Sequence[Bound]) -> Bound:
-    """What an operation shows by its form; of exponentials it is taken for granted that they are finite, as they are given shifts."""
+    """What an operation shows by its form; exponentials of finite numbers are taken to be finite, as they are given shifts."""
     args = [found[arg] for arg in op.args]
-    above, nonnegative = _signs(graph, op, args)
-    return Bound(all(arg.finite for arg in args) and _defined(graph, op, args), above, nonnegative or above)
+    above, nonnegative, live = _signs(graph, op, args)
+    finite, low = _size(graph, op, args)
+    number = all(arg.number for arg in args) and _defined(graph, op, args, lenient=True)
+    tame = _tame(graph, op, args)
+    emptied = op.kind == "sub" and any(arg.low and not arg.finite for arg in args)
+    emptied |= op.kind in ("div", "rsqrt", "log") and args[-1].live and not args[-1].above
+    dead = emptied or any(arg.dead for arg in args)
+    return Bound(finite, low or finite, above, nonnegative or above, live or above, number, dead, tame or finite)
 
 
-def _signs(graph: Graph, op: Op, args: Sequence[Bound]) -> tuple[bool, bool]:
+def _size(graph: Graph, op: Op, args: Sequence[Bound]) -> tuple[bool, bool]:
+    """Whether an operation is finite, and whether it is so or -inf."""
+    finite = all(arg.finite for arg in args)
+    low = all(arg.low for arg in args)
+    match op.kind:
+        case "constant":
+            known = number(op) is not None or isinstance(op.attr[0], bool)
+            return known, known or op.attr[0] == -math.inf
+        case "exp" | "sigmoid" | "relu":
+            return low, low
+        case "max":
+            return low and any(arg.finite for arg in args), low
+        case "cast" | "rename" | "add" | "min" | "select" | "reduce" | "shift" | "index" | "slice" | "concat" | "split" | "merge":
+            return finite, low
+        case "sub":
+            return finite, args[0].low and args[1].finite
+        case "pad":
+            filled = op.attr[3] if isinstance(op.attr[3], int | float) else 0.0
+            return finite and math.isfinite(filled), low and filled < math.inf
+        case "compare" | "and" | "or" | "not":
+            return True, True
+        case _:
+            return finite and _defined(graph, op, args), False
+
+
+def _tame(graph: Graph, op: Op, args: Sequence[Bound]) -> bool:
+    match op.kind:
+        case "constant":
+            return number(op) is not None or isinstance(op.attr[0], bool)
+        case "exp":
+            return args[0].number
+        case "div":
+            return args[0].tame and args[1].tame and args[1].live
+        case _:
+            return all(arg.tame for arg in args) and _defined(graph, op, args)
+
+
+def _signs(graph: Graph, op: Op, args: Sequence[Bound]) -> tuple[bool, bool, bool]:
+    """Whether an operation is above 0, not below 0, and above 0 but for exponentials of -inf."""
+    above, nonnegative, live = (bool(args) and all(signs) for signs in _columns(args))
     match op.kind:
         case "constant":
             value = number(op)
-            return value is not None and value > 0, value is not None and value >= 0
-        case "size" | "exp" | "sigmoid":
-            return True, True
+            return (False, False, False) if value is None else (value > 0, value >= 0, value > 0)
+        case "size":
+            return True, True, True
+        case "exp":
+            return args[0].finite, True, True
+        case "sigmoid":
+            return args[0].finite, True, True
         case "mul" | "contract":
             odd = [position for position, count in Counter(op.args).items() if count % 2]
             signs = dict(zip(op.args, args, strict=True))
-            return all(arg.above for arg in args), all(signs[position].nonnegative for position in odd)
+            return above, all(signs[position].nonnegative for position in odd), live
         case "add":
-            below = all(arg.nonnegative for arg in args)
-            return below and any(arg.above for arg in args), below
-        case "cast" | "rename" | "div" | "reduce" | "sqrt" | "rsqrt":
-            return all(arg.above for arg in args), op.kind in ("sqrt", "rsqrt") or all(arg.nonnegative for arg in args)
+            return nonnegative and any(arg.above for arg in args), nonnegative, nonnegative and any(arg.live for arg in args)
+        case "cast" | "rename" | "div" | "reduce":
+            return above, nonnegative, live
+        case "sqrt" | "rsqrt":
+            return above, True, live
         case "pow":
             exponent = known_exponent(graph, op)
             even = exponent is not None and exponent.denominator == 1 and exponent.numerator % 2 == 0
-            return args[0].above, args[0].nonnegative or even
+            return args[0].above, args[0].nonnegative or even, args[0].live
         case "max":
-            return any(arg.above for arg in args), any(arg.nonnegative for arg in args)
-        case "min" | "select":
-            values = args[-2:]
-            return all(arg.above for arg in values), all(arg.nonnegative for arg in values)
+            return any(arg.above for arg in args), any(arg.nonnegative for arg in args), any(arg.live for arg in args)
+        case "min":
+            return above, nonnegative, live
+        case "select":
+            return all(arg.above for arg in args[1:]), all(arg.nonnegative for arg in args[1:]), all(arg.live for arg in args[1:])
         case _:
-            return False, op.kind in ("abs", "relu") or op.dtype == "i1"
+            return False, op.kind in ("abs", "relu") or op.dtype == "i1", False
 
 
-def _defined(graph: Graph, op: Op, args: Sequence[Bound]) -> bool:
-    """Whether an operation is finite where its operands are."""
+def _columns(args: Sequence[Bound]) -> tuple[list[bool], list[bool], list[bool]]:
+    return [arg.above for arg in args], [arg.nonnegative for arg in args], [arg.live for arg in args]
+
+
+def _defined(graph: Graph, op: Op, args: Sequence[Bound], lenient: bool = False) -> bool:
+    """Whether an operation is finite where its operands are; `lenient`, where exponentials of -inf count as above 0."""
     match op.kind:
         case "div":
-            return args[1].above
+            return args[1].live if lenient else args[1].above
         case "log" | "rsqrt":
-            return args[0].above
+            return args[0].live if lenient else args[0].above
         case "sqrt":
             return args[0].nonnegative
         case "pow":

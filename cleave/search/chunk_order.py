@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..graph import Attr, Builder, Graph, Op
 from .attributes import reduced_axes, whole
-from .meaning import FLOATS
+from .bounded import FLOATS
 from .split import lone_chunk
 
 

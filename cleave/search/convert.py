@@ -15,9 +15,9 @@ from itertools import combinations
 
 from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
-from .bounded import bounds, guards
+from .bounded import FLOATS, bounds, known_exponent, number, opaque
 from .egraph import Call, EGraph, Exp, Leaf
-from .meaning import FLOATS, known_exponent, number, operation, truncates
+from .meaning import operation, truncates
 from .vanishing import divides_by_a_choice
 
 ONE = Fraction(1)
@@ -130,8 +130,13 @@ class _Converter:
         dtype = "f32" if op.dtype in FLOATS else op.dtype
         space = self.egraph.space
         inside = space.exponential if op.kind == "exp" else space.logarithm if op.kind == "log" else None
-        self.opaque += inside is not None and not divides_by_a_choice(self.graph, op) and inside(self.egraph.value(args[0])) is None
-        value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args], guards(op, self.bounds))
+        self.opaque += (
+            inside is not None
+            and not self._opaque(op)
+            and not divides_by_a_choice(self.graph, op)
+            and inside(self.egraph.value(args[0])) is None
+        )
+        value = operation(self.graph, space, op, [self.egraph.value(arg) for arg in args], self._opaque(op))
         if not op.args:
             return self.egraph.known(Leaf(op.kind, op.attr, op.dtype), value)
         return self.egraph.known(Call(op.kind, op.attr, dtype, tuple(args)), value)
@@ -139,7 +144,7 @@ class _Converter:
     def _algebra(self, op: Op, args: list[int]) -> int | None:
         """The class of an operation of real arithmetic, None for any other or where it must stay as written."""
         e = self.egraph
-        if divides_by_a_choice(self.graph, op):
+        if divides_by_a_choice(self.graph, op) or self._opaque(op):
             return None
         match op.kind:
             case "constant":
@@ -184,6 +189,9 @@ class _Converter:
             case _:
                 return None
 
+    def _opaque(self, op: Op) -> bool:
+        return bool(op.args) and opaque(self.graph, op, self.bounds)
+
     def _silu(self, c: int) -> int | None:
         gate = self.egraph.known(Call("sigmoid", (), "f32", (c,)), self.egraph.space.unknown("sigmoid", [self.egraph.value(c)]))
         made = self.egraph.product({c: ONE, gate: ONE})
@@ -193,7 +201,7 @@ class _Converter:
 
     def _select(self, op: Op, args: list[int]) -> int | None:
         """Where the other branch is 0 and the one is finite, a selection is a product with the bit."""
-        if self.egraph.number(args[2]) != 0 or guards(op, self.bounds):
+        if self.egraph.number(args[2]) != 0:
             return None
         made = self.egraph.product(counted([(args[0], ONE), (args[1], ONE)]))
         if made is not None:

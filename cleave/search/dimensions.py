@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from ..graph import Graph, Op
-from .meaning import FLOATS, known_exponent
+from .bounded import FLOATS, known_exponent
 
 Dimension: TypeAlias = tuple[Fraction, ...]
 """The powers of the free factors."""

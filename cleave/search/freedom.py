@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ..graph import Graph, without_dead_code
 from .attributes import is_maximum
-from .bounded import bounds, guards
+from .bounded import bounds, opaque
 from .meaning import evaluate, operation
 from .values import Space, Value
 from .verify import same
@@ -42,7 +42,7 @@ def _with(graph: Graph, space: Space, position: int, value: Value) -> list[Value
     found = bounds(graph)
     values: list[Value] = []
     for at, op in enumerate(graph.ops):
-        values.append(value if at == position else operation(graph, space, op, [values[arg] for arg in op.args], guards(op, found)))
+        values.append(value if at == position else operation(graph, space, op, [values[arg] for arg in op.args], opaque(graph, op, found)))
     return values
 
 

@@ -19,7 +19,8 @@ def key_of(value: Value) -> Key:
     """What a value without constant axes is known by; floating numbers are rounded to float32."""
     top = value.residues[value.highest]
     if np.issubdtype(top.dtype, np.floating):
-        top = top.astype(np.float32)
+        with np.errstate(over="ignore"):
+            top = top.astype(np.float32)
     flags = [np.zeros(top.shape, bool) if each is None else np.broadcast_to(each, top.shape) for each in (value.infinite, value.above)]
     text = b"" if value.bounded else b"".join(np.ascontiguousarray(each).tobytes() for each in flags)
     return value.highest, np.ascontiguousarray(top).tobytes(), text, top.shape

@@ -19,14 +19,17 @@ from ..extents import Extent, extent
 from ..graph import Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
-from .bounded import Bound, Facts, bound, facts, guards, known_exponent, number, positive, with_facts
+from .bounded import FLOATS, Bound, Facts, bound, facts, known_exponent, number, opaque, positive, with_facts
 from .keys import Key, key_of, without_constant_axes
 from .values import Space, Value
 from .vanishing import divides_by_a_choice
 
-FLOATS = ("f16", "bf16", "f32", "f64")
 TRANSPARENT = ("neg", "sqrt", "rsqrt", "add", "sub", "mul", "div", "contract", "rename", "cast", "pow", "select")
 """Operations whose value on a level depends on their operands on that level alone; a selecting bit has the same value on all."""
+
+
+GUARDED = ("select", "sqrt", "rsqrt", "log", "pow", "compare")
+"""Operations that may be opaque (see `bounded`)."""
 
 
 @dataclass(slots=True)
@@ -50,21 +53,21 @@ def evaluate(graph: Graph, space: Space, known: Known | None = None) -> list[Val
     """
     known = Known() if known is None else known
     levels = levels_needed(graph, space) if space.exact_roots else None
-    selects = any(op.kind == "select" for op in graph.ops)
+    guarded = any(op.kind in GUARDED for op in graph.ops)
     keys: list[Key] = []
     found: list[Bound] = []
     numbers: list[int] = []
     values: list[Value] = []
     for op in graph.ops:
-        guarding = selects and guards(op, found)
+        unknown = guarded and opaque(graph, op, found)
         integers = tuple(graph.ops[arg].dtype not in FLOATS for arg in op.args)
         matters = None if levels is None else tuple(sorted(levels[len(values)]))
-        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, matters, guarding, *(numbers[arg] for arg in op.args))
+        key = (op.kind, op.attr, op.dtype in FLOATS or op.dtype, integers, matters, unknown, *(numbers[arg] for arg in op.args))
         number, value = known.values.get(key, (None, None))
         if number is None or value is None:
             if levels is not None:
                 space.square_levels = frozenset(levels[len(values)])
-            value = operation(graph, space, op, [values[arg] for arg in op.args], guarding)
+            value = operation(graph, space, op, [values[arg] for arg in op.args], unknown)
             number = len(known.values)
             if not space.spoiled.any():
                 known.values[key] = (number, value)
@@ -72,10 +75,10 @@ def evaluate(graph: Graph, space: Space, known: Known | None = None) -> list[Val
                 number = -1 - len(values)
         numbers.append(number)
         values.append(value)
-        if selects:
+        if guarded:
             keys.append(key_of(without_constant_axes(value)))
             found.append(with_facts(bound(graph, op, found), keys[-1], known.facts))
-    if selects and known.facts is None:
+    if guarded and known.facts is None:
         known.facts = facts(found, keys)
     return values
 
@@ -126,11 +129,14 @@ def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], t
             raise AssertionError(f"{op.kind} does not move elements; the operands have kinds {[o.kind for o in operands]}")
 
 
-def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value], guarding: bool = False) -> Value:
-    """The value of one operation. A guarding selection (see `bounded`) is more than a product with a bit."""
+def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value], unknown: bool = False) -> Value:
+    """The value of one operation; as an `unknown` function where the algebra does not see through it (see `bounded`)."""
     axes = reduced_axes(op)
-    if divides_by_a_choice(graph, op):
-        return space.unknown(f"{op.kind} {op.attr}", args)
+    if unknown or divides_by_a_choice(graph, op):
+        name = f"{op.kind} {op.attr}"
+        if op.dtype != "i1":
+            return space.unknown(name, args)
+        return space.compare("lt", space.unknown(f"{name} left", args), space.unknown(f"{name} right", args), False)
     match op.kind:
         case "input":
             source = graph.inputs[whole(op.attr[0])]
@@ -191,8 +197,6 @@ def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value], guardin
         case "min":
             negated = space.maximum(*(space.scale(arg, Fraction(-1)) for arg in args))
             return space.scale(negated, Fraction(-1))
-        case "select" if guarding:
-            return space.unknown("select", args)
         case "select":
             return space.select(*args)
         case "compare":

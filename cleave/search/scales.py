@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from ..graph import Builder, Graph
 from .attributes import whole
+from .bounded import FLOATS
 from .cost import volume
-from .meaning import FLOATS
 from .work import SIMPLE, work
 
 LEAST = 1e-3

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from ..graph import Attr, Builder, Graph, Input, Op, Output
 from .attributes import whole
-from .meaning import FLOATS
+from .bounded import FLOATS
 
 SILENT = ("input", "constant", "size", "iota", "cast")
 LEAST = 8

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Axis, Graph
+from ..graph import Axis, Graph, misfit
 from .convert import copies
 from .fields import LOG_TOWER, LONG_TOWER, SHORT_TOWER
 from .meaning import Known, evaluate
@@ -146,6 +146,9 @@ class Verifier:
         there are roots, whose squares fields know only up to a sign, draws are sought whose roots are exact. Where it finds none
         and there are logarithms, which fields take of negative numbers too, float64 must agree.
         """
+        extra = misfit(self.graph, other)
+        if extra:
+            return extra
         found = self._problem_in_fields(other)
         if found is None and any(op.kind == "log" for op in other.ops):
             doubt = self._problem_in_reals(other)
@@ -159,7 +162,7 @@ class Verifier:
         Comparison at draws in which all arguments of roots are squares: a half of them for every root and point.
 
         One point an axis tells constants and comparisons apart exactly; with two there may be too many roots for a draw to
-        be found, and float64 takes its place.
+        be found, and float64 takes its place. It is asked in the end at more points: at two, what is centred has one direction only.
         """
         for number, round_ in enumerate(ROOT_ROUNDS):
             shared = copies(other, self.graph)
@@ -176,7 +179,8 @@ class Verifier:
             for at, (a, b) in enumerate(zip(self.graph.outputs, other.outputs, strict=True)):
                 if not same(values[a.value], others[b.value], good):
                     return f"output {at} differs where roots are exact, with {round_.points} points an axis"
-        return None
+        doubt = self._problem_in_reals(other)
+        return None if doubt == NOT_FINITE else doubt
 
     def _drawn_with_roots(self, space: Space, other: Graph, most: int) -> tuple[list[Value], list[Value], list[int], Bools] | None:
         """Values of both programs, the samples in which all roots are exact, and those in which the other divides by zero."""

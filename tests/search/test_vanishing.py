@@ -98,3 +98,69 @@ def test_an_epsilon_may_move_under_a_guard() -> None:
     assert Verifier(graphs[0], 0).problem(graphs[1]) is None
     assert Verifier(graphs[2], 0).problem(graphs[2]) is None
     assert Verifier(graphs[2], 0).problem(graphs[3]) is not None
+
+
+SIGNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "root of a product": lambda x, y: torch.sqrt(x.sum(-1, keepdim=True) * y).sum(-1),
+    "root of a quotient": lambda x, y: torch.sqrt(x / y.sum(-1, keepdim=True)).sum(-1),
+    "inverse root": lambda x, y: (torch.rsqrt(x.sum(-1, keepdim=True) * y) * x).sum(-1),
+    "power": lambda x, y: ((x * y.sum(-1, keepdim=True)) ** 1.5).sum(-1),
+    "logarithm": lambda x, y: torch.log(x * y.sum(-1, keepdim=True)).sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_roots_and_logarithms_of_products_of_negative_factors(name: str) -> None:
+    """They are not products and sums of those of the factors."""
+    x, y = -torch.rand(6, 9) - 0.1, -torch.rand(6, 9) - 0.1
+    wanted = SIGNS[name](x, y).double()
+    assert wanted.isfinite().all()
+    graph = capture(SIGNS[name], (x, y)).graph
+    for entry in superoptimize(graph, SearchOptions(split=False)).alternatives:
+        (found,) = evaluate(entry.graph, [x.double().numpy(), y.double().numpy()], {})
+        torch.testing.assert_close(torch.as_tensor(found).double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+QUESTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "is no number": lambda x, w: torch.where((x / x.sum(-1, keepdim=True)).isnan(), 0.0, x / x.sum(-1, keepdim=True)) @ w,
+    "replaced": lambda x, w: torch.nan_to_num(x / x.sum(-1, keepdim=True)) @ w,
+    "is finite": lambda x, w: torch.where(torch.isfinite(1 / x), 1 / x, 0.0) @ w,
+    "is infinite": lambda x, w: torch.where(torch.isinf(1 / x), 0.0, 1 / x) @ w,
+    "equals itself": lambda x, w: torch.where((x / x) == (x / x), x / x, 0.0) @ w,
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_guards_against_what_is_no_number(name: str) -> None:
+    """They stay, but for those of a softmax, whose empty rows are zeros."""
+    torch.manual_seed(1)
+    x, w = torch.randn(6, 9), torch.randn(9, 4)
+    x[2], x[:, 3] = 0.0, 0.0
+    wanted = QUESTIONS[name](x, w)
+    torch.testing.assert_close(cleave.compile(QUESTIONS[name], x, w)(x, w), wanted, rtol=1e-4, atol=1e-4)
+    graph = capture(QUESTIONS[name], (x, w)).graph
+    for entry in superoptimize(graph, SearchOptions(split=False)).alternatives:
+        (found,) = evaluate(entry.graph, [x.double().numpy(), w.double().numpy()], {})
+        torch.testing.assert_close(torch.as_tensor(found).float(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def correlation(x: Tensor, y: Tensor) -> Tensor:
+    a, b = x - x.mean(-1, keepdim=True), y - y.mean(-1, keepdim=True)
+    return (a * b).sum(-1) / torch.sqrt((a * a).sum(-1) * (b * b).sum(-1) + 1e-8)
+
+
+def entropy(x: Tensor, y: Tensor) -> Tensor:
+    p = torch.softmax(x, -1)
+    return -(p * torch.log(p)).sum(-1) + y.sum()
+
+
+@pytest.mark.parametrize("function", [correlation, entropy])
+def test_every_alternative_is_right(function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """What two points of an axis cannot tell apart, and what would be spread along an axis more."""
+    torch.manual_seed(2)
+    x, y = torch.randn(6, 9), torch.randn(6, 9)
+    wanted = function(x.double(), y.double())
+    for entry in superoptimize(capture(function, (x, y)).graph, SearchOptions(split=False)).alternatives:
+        (found,) = evaluate(entry.graph, [x.double().numpy(), y.double().numpy()], {})
+        assert found.shape == tuple(wanted.shape)
+        torch.testing.assert_close(torch.as_tensor(found).double(), wanted, rtol=1e-6, atol=1e-6)

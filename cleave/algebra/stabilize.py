@@ -1,8 +1,9 @@
 """
 Safe exponentials: `exp(x) -> exp(x - m)` with `m = shift x over axes`, wherever the results do not depend on m.
 
-Which exponentials, and what else must change, is planned by `shifts`; this module writes the new graph, checks it by
-`degrees`, and confirms numerically that the results keep their value under two unrelated random shifts.
+Masks go inside first (`masks`, `factors`), so that the maximum is over what counts. Which exponentials, and what else must
+change, is planned by `shifts`; this module writes the new graph, checks it by `degrees`, and confirms numerically that the
+results keep their value under two unrelated random shifts.
 
 A quotient by a sum of shifted exponentials is marked `guarded`: such a sum is 0 only where all it sums is masked by -inf, and
 the quotient is 0 there. A logarithm of it is -inf. Every other quotient is left as it is, so a program's own 0/0 stays NaN,
@@ -23,6 +24,7 @@ from fractions import Fraction
 from ..graph import Attr, Builder, Graph, Op, Output
 from .confirm import independence_error
 from .degrees import Powers, combined, degrees
+from .factors import hidden_exponentials, mask_by_factors
 from .flow import signatures
 from .masks import mask_inside, position_of_input
 from .rules import constant_of
@@ -79,8 +81,23 @@ def _planned(graph: Graph) -> tuple[Graph, Plan]:
         shifted = {member for members in plan.members.values() for member in members}
         plain = {old for old, new in rewritten.items() if new not in shifted}
         if not plain:
-            return masked, plan
+            return _hidden_by_factors(masked, plan)
         leave |= plain
+
+
+def _hidden_by_factors(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
+    """The same where factors hide exponentials too; as it was for those that would lose their shift by it."""
+    hidden = hidden_exponentials(graph, plan)
+    while hidden:
+        masked, new = mask_by_factors(graph, hidden)
+        out = plan_shifts(masked)
+        kept = {member for members in out.members.values() for member in members}
+        lost = [members for members in plan.members.values() if any(new[member] not in kept for member in members if member in new)]
+        if not lost:
+            return masked, out
+        dropped = {member for members in lost for member in members}
+        hidden = {position: found for position, found in hidden.items() if position not in dropped} if dropped & set(hidden) else {}
+    return graph, plan
 
 
 class _Emitter:

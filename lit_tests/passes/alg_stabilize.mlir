@@ -45,6 +45,46 @@ alg.graph @own_maximum axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>) -> (!a
 
 // -----
 
+// A factor of all that is summed hides the exponentials where it is 0: the maximum is over the others.
+alg.graph @hidden_by_a_factor axes [m = ?, n = ?, e = 64]
+    (%x: !alg.tensor<[m, n], f32>, %f: !alg.tensor<[m, n], f32>, %v: !alg.tensor<[n, e], f32>) -> (!alg.tensor<[m, e], f32>) {
+  %p = alg.exp %x : !alg.tensor<[m, n], f32>
+  %w = alg.mul %p, %f : !alg.tensor<[m, n], f32>
+  %z = alg.reduce sum %w over [n] : !alg.tensor<[m], f32>
+  %o = alg.contract %p, %f, %v over [n] : !alg.tensor<[m, e], f32>
+  %r = alg.div %o, %z : !alg.tensor<[m, e], f32>
+  alg.yield %r : !alg.tensor<[m, e], f32>
+}
+// CHECK-LABEL: @hidden_by_a_factor
+// CHECK:         [[ZERO:%.*]] = alg.constant 0.0
+// CHECK-NEXT:    [[C:%.*]] = alg.compare ne %f, [[ZERO]]
+// CHECK-NEXT:    [[HIDDEN:%.*]] = alg.constant -inf
+// CHECK-NEXT:    [[S:%.*]] = alg.select [[C]], %x, [[HIDDEN]]
+// CHECK-NEXT:    [[M:%.*]] = alg.shift [[S]] over [n] : !alg.tensor<[m], f32>
+// CHECK-NEXT:    [[Y:%.*]] = alg.sub [[S]], [[M]]
+// CHECK-NEXT:    [[P:%.*]] = alg.exp [[Y]]
+// CHECK-NEXT:    [[O:%.*]] = alg.contract [[P]], %f, %v over [n]
+// CHECK-NEXT:    [[W:%.*]] = alg.mul [[P]], %f
+// CHECK-NEXT:    [[Z:%.*]] = alg.reduce sum [[W]] over [n]
+// CHECK-NEXT:    alg.div [[O]], [[Z]] :
+
+// -----
+
+// Where one use lacks the factor the maximum is over all.
+alg.graph @one_use_without_factor axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>, %f: !alg.tensor<[m, n], f32>)
+    -> (!alg.tensor<[m, n], f32>) {
+  %p = alg.exp %x : !alg.tensor<[m, n], f32>
+  %w = alg.mul %p, %f : !alg.tensor<[m, n], f32>
+  %z = alg.reduce sum %p over [n] : !alg.tensor<[m], f32>
+  %r = alg.div %w, %z : !alg.tensor<[m, n], f32>
+  alg.yield %r : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @one_use_without_factor
+// CHECK-NOT:     alg.select
+// CHECK:         alg.shift %x over [n]
+
+// -----
+
 // A logarithm gets its shift back.
 alg.graph @logarithm axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>) -> (!alg.tensor<[m], f32>) {
   %p = alg.exp %x : !alg.tensor<[m, n], f32>

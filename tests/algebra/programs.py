@@ -54,8 +54,10 @@ class Program:
         return self("contract", *args, attr=(tuple(over.split()),))
 
     def causal(self, value: int, fill: float, row: str = "m", column: str = "n") -> int:
-        keep = self("compare", self("iota", attr=(column,)), self("iota", attr=(row,)), attr=("le",))
-        return self("select", keep, value, self.number(fill))
+        return self("select", self.causal_mask(row, column), value, self.number(fill))
+
+    def causal_mask(self, row: str = "m", column: str = "n") -> int:
+        return self("compare", self("iota", attr=(column,)), self("iota", attr=(row,)), attr=("le",))
 
     def graph(self, *values: int, layout: str = "") -> Graph:
         return self.builder.finish([Output(value, layout or " ".join(self.builder.ops[value].axes), "f32") for value in values])

@@ -51,6 +51,8 @@ ARRIVE = 1.0e-6
 """What a barrier and an atomic operation on memory that other multiprocessors use cost the last program to arrive, in seconds."""
 LAST_STEP = 0.5e-6
 """What a step of the last program's loops takes beyond its bytes: it waits for loads from the second-level cache, in seconds."""
+MOST_REGISTERS = 255
+"""Registers of a thread."""
 LAST_REGISTERS = 32
 """Registers that work after such an operation takes beyond what it needs by itself: addresses and sizes stay alive for it."""
 SECOND_READ = 0.25
@@ -383,18 +385,53 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
     return out
 
 
-def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, target: Target) -> Cost | None:
-    """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
-    counts = walk.counts
-    programs = prod(walk.grid.values())
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Registers a thread of a kernel needs, bytes of shared memory of a block, and whether its exact dots spill."""
+
+    registers: int
+    shared: int
+    spills: bool
+
+    def fit(self, target: Target) -> bool:
+        """Whether the machine has as much."""
+        return self.share(target) <= 1.0
+
+    def share(self, target: Target) -> float:
+        """The largest of the needs, as a multiple of what there is."""
+        return max(self.registers / MOST_REGISTERS, self.shared / target.shared, 1.5 if self.spills else 0.0)
+
+    def spelled(self, target: Target) -> str:
+        """What there is too little of, for people."""
+        said = [
+            *([f"{self.registers} registers a thread of {MOST_REGISTERS}"] if self.registers > MOST_REGISTERS else []),
+            *([f"{self.shared} bytes of shared memory of {target.shared}"] if self.shared > target.shared else []),
+            *(["more operands of exact dots than registers hold"] if self.spills else []),
+        ]
+        return f"its smallest kernel needs {' and '.join(said)}"
+
+
+def resources(walk: Measure, num_warps: int, num_stages: int, target: Target) -> Resources:
+    """What a measured kernel needs of a machine at these warps and stages."""
     threads = num_warps * target.warp
     registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32 + (LAST_REGISTERS if walk.arrivals else 0)
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
     shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + 2048
-    if shared > target.shared or registers > 255 or _spills(walk.exact, threads):
+    return Resources(registers, shared, _spills(walk.exact, threads))
+
+
+def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, target: Target) -> Cost | None:
+    """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
+    counts = walk.counts
+    programs = prod(walk.grid.values())
+    threads = num_warps * target.warp
+    needed = resources(walk, num_warps, num_stages, target)
+    if not needed.fit(target):
         return None
+    registers, shared = needed.registers, needed.shared
+    ahead = max(1, num_stages - 1)
     blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
     concurrent = target.multiprocessors * blocks
     waves = -(-programs // concurrent)

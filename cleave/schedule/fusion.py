@@ -57,7 +57,10 @@ class Candidate:
 
 @dataclass(slots=True)
 class Fusion:
-    """Partitions one graph. `tried` are the partitions estimated on the way, by their cuts."""
+    """
+    Partitions one graph. `tried` are the partitions estimated on the way, by their cuts. With `frugal`, which is the last resort,
+    kernels that fit in no other way hold as little as they may.
+    """
 
     source: Source
     target: Target
@@ -65,6 +68,7 @@ class Fusion:
     kernels: Kernels = field(init=False)
     forced: tuple[int, ...] = field(init=False)
     patient: bool = field(init=False)
+    frugal: bool = False
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
     _rough: list[Candidate] | None = None
 
@@ -124,8 +128,16 @@ class Fusion:
             start = self.partition(tuple(sorted({*self.forced, *candidates})))
             if start is not None:
                 found.append(self._fused(start))
+        if not found and not self.frugal:
+            self.frugal = True
+            return self._frugal(candidates)
         # Coarse plans may misjudge the one large kernel of a small graph: it is planned in full beside what it grew into.
         return list({candidate.cuts: candidate for candidate in found}.values())
+
+    def _frugal(self, candidates: Sequence[int]) -> list[Candidate]:
+        """The partitions with all cuts and with only those that are forced, where some value fits no kernel of the usual tiles."""
+        ends = (self.partition(self.forced), self.partition(tuple(sorted({*self.forced, *candidates}))))
+        return list({candidate.cuts: candidate for candidate in ends if candidate is not None}.values())
 
     def _cut_entangled(self) -> None:
         """Forces cuts at reductions that are read along an axis they remove."""
@@ -234,7 +246,9 @@ class Fusion:
     def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         try:
             found = self.kernels.choose(group, stored, True)
-            return self.kernels.choose(group, stored, False) if found is None and self.patient else found
+            if found is None and self.patient:
+                found = self.kernels.choose(group, stored, False)
+            return self.kernels.least(group, stored) if found is None and self.frugal else found
         except EntangledError:
             return None
 

@@ -5,20 +5,21 @@ The best plan of one kernel, by the cost model.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
-from .cost import START, Cost, Measure, estimate, measure
+from .cost import START, Cost, Measure, estimate, measure, resources
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
 from .pieces import in_pieces, variants
-from .plans import launches, plans
+from .plans import launches, least_plans, plans
 from .problem import Problem
 from .program import For, Kernel, LibraryCall, walk
-from .roles import Plan
+from .roles import Pieces, Plan
 from .statements import InfeasibleError
 from .targets import Target
 
@@ -63,11 +64,15 @@ class Choice:
 
 @dataclass(slots=True)
 class Kernels:
-    """Ranks ways to run the kernels of one graph; what several partitions share is done once. `coarse` tries few tiles."""
+    """
+    Ranks ways to run the kernels of one graph; what several partitions share is done once. `coarse` tries few tiles. `unfit` is the
+    first operation that no kernel can store on the machine, and why.
+    """
 
     source: Source
     target: Target
     options: ScheduleOptions
+    unfit: tuple[int, str] | None = None
     _ranked: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
     _joined: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
 
@@ -83,17 +88,46 @@ class Kernels:
             self._ranked[key] = self._rank(problem, coarse)
         return self._ranked[key]
 
+    def least(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
+        """
+        The best kernel that stores a group of values and holds as little as it may, or None where even that does not fit the machine;
+        `unfit` then says why. Raises: EntangledError.
+        """
+        key = ("least", tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        if key not in self._ranked:
+            problem = problem_of(self.source, self.source.graph.name, group, stored)
+            found = list(self._costed(problem, least_plans(problem, 4 * self.options.plans), (), True))
+            self._ranked[key] = self._kept(found, None, True)
+            if not found:
+                self.unfit = self.unfit or (group[0].op, self._excess(problem))
+        return next(iter(self._ranked[key]), None)
+
+    def _excess(self, problem: Problem) -> str:
+        """What of a machine the smallest kernel for some work needs too much of."""
+        least: tuple[float, str] | None = None
+        for plan in least_plans(problem, 4 * self.options.plans):
+            for _, measured in self._variants(problem, plan, True):
+                for warps, stages in launches(problem, plan):
+                    needed = resources(measured, warps, stages, self.target)
+                    least = min(least or (inf, ""), (needed.share(self.target), needed.spelled(self.target)))
+        axes = ", ".join(f"{axis} = {problem.sizes.hint(axis)}" for axis in problem.used_axes())
+        return least[1] if least is not None else f"no loop or tile holds its axes {axes}"
+
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
         for pieces in dict.fromkeys(variants(problem, coarse)):
             parts = in_pieces(problem, pieces)
-            for first in plans(parts, self.options.plans, coarse):
-                for plan, measured in self._variants(parts, replace(first, pieces=pieces), coarse):
-                    for warps, stages in launches(parts, plan):
-                        cost = estimate(measured, warps, stages, parts.sizes, self.target)
-                        if cost is not None:
-                            found.append(Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost))
+            found.extend(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)
+
+    def _costed(self, problem: Problem, tried: Iterable[Plan], pieces: tuple[Pieces, ...], coarse: bool) -> Iterator[Choice]:
+        """The plans that fit the machine, with their variants, warps and stages."""
+        for first in tried:
+            for plan, measured in self._variants(problem, replace(first, pieces=pieces), coarse):
+                for warps, stages in launches(problem, plan):
+                    cost = estimate(measured, warps, stages, problem.sizes, self.target)
+                    if cost is not None:
+                        yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
 
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """

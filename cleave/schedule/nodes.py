@@ -12,6 +12,7 @@ scale of the shift and of its exponentials: exp(c*y - m) is exp2(c*log2(e)*y - m
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -121,12 +122,27 @@ def combined(kind: str, left: Index, right: Index) -> Index:
         return right
     if kind == "add" and left.kind == "number":
         left, right = right, left
+    if a is not None and b is not None and kind in ("add", "mul"):
+        return number(a + b if kind == "add" else a * b)
     if kind in ("floordiv", "mod") and left.kind == "add" and left.args[0].kind == "mul":
         (high, unit), low = left.args[0].args, left.args[1]
         if unit == right and low.kind == "axis" and right.kind == "length" and right.name == low.name:
             return high if kind == "floordiv" else low
     axes = tuple(dict.fromkeys(left.axes + right.axes))
     return Index(kind, (left, right), axes=axes, loose=left.loose or right.loose)
+
+
+def _decided(predicate: str, args: Sequence[Node]) -> bool | None:
+    """What a comparison of two integers gives where both are known."""
+    left, right = (_known(arg) for arg in args)
+    return None if left is None or right is None else bool(getattr(operator, predicate)(left, right))
+
+
+def _known(node: Node) -> int | None:
+    if node.kind == "constant" and isinstance(node.attr[0], int) and not isinstance(node.attr[0], bool):
+        return node.attr[0]
+    index = node.index
+    return index.size.constant if index is not None and index.kind == "number" and index.size is not None else None
 
 
 def _clamped(index: Index) -> Index:
@@ -179,6 +195,10 @@ class Resolver:
         removed: tuple[str, ...] = (),
         scale: float = 1.0,
     ) -> Node:
+        if kind == "select" and args[0].kind == "constant" and (taken := args[1 if args[0].attr[0] else 2]).dtype == dtype:
+            return taken
+        if kind == "compare" and (decided := _decided(str(attr[0]), args)) is not None:
+            return self._number(decided, "i1", op)
         ordered = self.graph.ordered(axes)
         key = (kind, tuple(arg.id for arg in args), ordered, dtype, repr(attr), where, index, removed, scale)
         found = self._known.get(key)

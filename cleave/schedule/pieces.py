@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from ..extents import extent
 from ..graph import Axis
@@ -48,19 +49,34 @@ def binary(size: int) -> tuple[int, ...]:
 
 
 def chains(problem: Problem) -> tuple[Pieces, ...]:
-    """The axes that exact f32 dots sum and that are small enough to be held whole, in pieces whose sums are chains of their own."""
+    """
+    The axes that exact f32 dots sum and that are small enough to be held whole, in pieces whose sums are chains of their own.
+
+    A dot sums over one dimension. Of a contraction over several axes the shortest are taken element by element, which are chains
+    too; where more than one is left, or what is summed is long, none is in pieces, so that all may be packed into one dimension.
+    """
     reducing = [node for node in problem.nodes if node.kind in REDUCING]
     chunked = {name for each in problem.graph.axes if each.chunk_of is not None for name in (each.name, *each.chunk_of)}
     out: list[Pieces] = []
     for node in reducing:
-        if node.kind != "contract" or len(node.args) < 2 or {arg.dtype for arg in node.args} != {"f32"}:
+        if node.kind != "contract" or len(node.args) < 2 or not node.removed or {arg.dtype for arg in node.args} != {"f32"}:
             continue
-        for axis in node.removed:
-            size = problem.sizes.fixed(axis) or 0
-            summed = [other for other in reducing if axis in other.removed]
-            stored = any(axis in result.buffer.axes for result in problem.results)
-            if SHORTEST_CHAIN < size <= LONGEST_CHAINED and summed == [node] and not stored and axis not in chunked:
-                out.append(Pieces(axis, part=max(SHORTEST_CHAIN, power_of_two(size) // CHAINS)))
+        sizes = {axis: problem.sizes.fixed(axis) or 0 for axis in node.removed}
+        free = [
+            axis
+            for axis in node.removed
+            if [node] == [other for other in reducing if axis in other.removed]
+            and not any(axis in result.buffer.axes for result in problem.results)
+            and axis not in chunked
+        ]
+        *short, longest = sorted(node.removed, key=lambda axis: (sizes[axis], axis))
+        total = prod(sizes.values())
+        if (short and len(free) < len(node.removed)) or prod(sizes[axis] for axis in short) > CHAINS or not 0 < total <= LONGEST_CHAINED:
+            continue
+        part = max(SHORTEST_CHAIN, power_of_two(total) // CHAINS)
+        out.extend(Pieces(axis, part=1) for axis in short)
+        if longest in free and sizes[longest] > part:
+            out.append(Pieces(longest, part=part))
     return tuple(out)
 
 

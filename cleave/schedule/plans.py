@@ -26,6 +26,8 @@ OVER_TILES = (16, 32, 64, 128)
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)
+LEAST_GRID = (16, 4, 1)
+LEAST_LOOPS = (16, 1)
 WARP_GROUP_ROWS = 64
 DEEP = 128 * 128
 """Elements of the largest tile of a plan for which more stages than usual may fit and be worth it."""
@@ -44,22 +46,45 @@ def plans(problem: Problem, limit: int, coarse: bool = False) -> Iterator[Plan]:
     return itertools.islice(_plans(problem, coarse), limit)
 
 
+def least_plans(problem: Problem, limit: int) -> Iterator[Plan]:
+    """
+    Plans that hold as little as there is to hold, at most `limit` of them, for work that fits the machine in no other way: programs of
+    few elements, loops of few steps at a time, and no dots where there is no room for them.
+    """
+
+    def least(slot: Slot, tile: int) -> Slot:
+        size = power_of_two(max(1, problem.sizes.hint_product(slot.axes)))
+        if slot.choices[0][0] == "grid":
+            largest = max(tile for _, tile in slot.choices)
+            return replace(slot, choices=(("grid", min(tile, size, largest)),))
+        loops: list[tuple[Role, int]] = [("loop", step) for step in LEAST_LOOPS if step < 2 * size]
+        if all(problem.sizes.fixed(axis) and axis not in problem.walked for axis in slot.axes) and size <= LARGEST_WHOLE:
+            return replace(slot, choices=(*loops, ("full", size)))
+        return replace(slot, choices=tuple(loops))
+
+    ways = ([least(slot, tile) for slot in slots] for tile in LEAST_GRID for slots in _structures(problem))
+    return itertools.islice(itertools.chain.from_iterable(_tiled(problem, slots, True) for slots in ways), limit)
+
+
 def _plans(problem: Problem, coarse: bool) -> Iterator[Plan]:
     for slots in _structures(problem):
-        if coarse:
-            slots = [replace(slot, choices=_middle(slot.choices)) for slot in slots]
-        order = _layout(problem, slots)
-        names = _names(problem, slots)
-        for choice in itertools.product(*(slot.choices for slot in slots)):
-            dims = [Dim(name, slot.axes, role, tile) for name, slot, (role, tile) in zip(names, slots, choice, strict=True)]
-            if not _reducible(problem, dims) or _too_large(problem, dims):
-                continue
-            ordered = tuple(dims[place] for place in order)
-            raster = _raster(problem, ordered)
-            yield Plan(ordered, raster)
-            if not coarse and _better_turned(problem, ordered):
-                tiled = [dim for dim in ordered if dim.tile > 1]
-                yield Plan((*reversed(tiled), *(dim for dim in ordered if dim.tile == 1)), raster)
+        yield from _tiled(problem, [replace(slot, choices=_middle(slot.choices)) for slot in slots] if coarse else slots, coarse)
+
+
+def _tiled(problem: Problem, slots: Sequence[Slot], coarse: bool) -> Iterator[Plan]:
+    """The plans of these dimensions."""
+    order = _layout(problem, slots)
+    names = _names(problem, slots)
+    for choice in itertools.product(*(slot.choices for slot in slots)):
+        dims = [Dim(name, slot.axes, role, tile) for name, slot, (role, tile) in zip(names, slots, choice, strict=True)]
+        if not _reducible(problem, dims) or _too_large(problem, dims):
+            continue
+        ordered = tuple(dims[place] for place in order)
+        raster = _raster(problem, ordered)
+        yield Plan(ordered, raster)
+        if not coarse and _better_turned(problem, ordered):
+            tiled = [dim for dim in ordered if dim.tile > 1]
+            yield Plan((*reversed(tiled), *(dim for dim in ordered if dim.tile == 1)), raster)
 
 
 def _better_turned(problem: Problem, dims: Sequence[Dim]) -> bool:

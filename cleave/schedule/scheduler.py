@@ -172,7 +172,10 @@ def _fusion(
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error
     if not found:
-        raise CleaveError(place, "no plan fits the machine", "cut the graph or choose another target", op=graph.name)
+        at, why = fusion.kernels.unfit or (None, "its values depend on each other in a circle")
+        op = graph.name if at is None else source.graph.ops[at].kind
+        place = source.graph.places[at] if at is not None and source.graph.places else place
+        raise CleaveError(place, f"no plan fits {target.name}: {why}", "cut the graph there or choose another target", op=op)
     return fusion
 
 

@@ -52,6 +52,7 @@ SAMPLES = 3
 MOST_DRAWS = 4096
 REAL_SAMPLES = 16
 ROOT_SAMPLES = 12
+MOST_EXACT = 512
 ROOTS = ("sqrt", "rsqrt", "pow")
 NOT_FINITE = "every draw is not finite"
 
@@ -162,8 +163,11 @@ class Verifier:
         Comparison at draws in which all arguments of roots are squares: a half of them for every root and point.
 
         One point an axis tells constants and comparisons apart exactly; with two there may be too many roots for a draw to
-        be found, and float64 takes its place. It is asked in the end at more points: at two, what is centred has one direction only.
+        be found, and float64 alone decides. It is asked first, and at more points: at two, what is centred has one direction only.
         """
+        doubt = self._problem_in_reals(other)
+        if doubt is not None and doubt != NOT_FINITE:
+            return doubt
         for number, round_ in enumerate(ROOT_ROUNDS):
             shared = copies(other, self.graph)
             runs = pieces((other, self.graph), shared)
@@ -172,29 +176,34 @@ class Verifier:
             space.exact_roots = True
             drawn = self._drawn_with_roots(space, other, round_.draws)
             if drawn is None:
-                return self._problem_in_reals(other)
+                return doubt
             values, others, good, spoiled = drawn
             if bool(spoiled[good].any()):
                 return "it divides by zero where the original does not, at exact roots"
             for at, (a, b) in enumerate(zip(self.graph.outputs, other.outputs, strict=True)):
                 if not same(values[a.value], others[b.value], good):
                     return f"output {at} differs where roots are exact, with {round_.points} points an axis"
-        doubt = self._problem_in_reals(other)
-        return None if doubt == NOT_FINITE else doubt
+        return None
 
     def _drawn_with_roots(self, space: Space, other: Graph, most: int) -> tuple[list[Value], list[Value], list[int], Bools] | None:
         """Values of both programs, the samples in which all roots are exact, and those in which the other divides by zero."""
         draws = 64
         while draws <= most:
             space.draw_samples(draws)
-            known = Known()
-            values = evaluate(self.graph, space, known)
+            evaluate(self.graph, space)
             usable = ~space.spoiled
-            space.spoiled[:] = False
-            others = evaluate(other, space, known)
-            good = [i for i in range(draws) if usable[i] and not space.inexact[i]]
-            if len(good) >= ROOT_SAMPLES:
-                return values, others, good, space.spoiled
+            if draws > 64 and not usable.any():
+                # What is centred is 0 at one point: more draws divide by it too.
+                return None
+            exact = [i for i in range(draws) if usable[i] and not space.inexact[i]][:MOST_EXACT]
+            if len(exact) >= ROOT_SAMPLES:
+                space.keep(exact)
+                known = Known()
+                values = evaluate(self.graph, space, known)
+                others = evaluate(other, space, known)
+                good = [i for i in range(len(exact)) if not space.inexact[i]]
+                if len(good) >= ROOT_SAMPLES:
+                    return values, others, good, space.spoiled
             draws *= 8
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
@@ -51,6 +52,15 @@ _INTEGER_BINARY: Mapping[str, Callable[..., Operation]] = {
     "and": arith.AndIOp,
     "or": arith.OrIOp,
 }
+
+
+def _tanh_series(terms: int) -> list[float]:
+    """The factors of x, x^3, x^5, ... in tanh(x); its derivative is 1 - tanh(x)^2."""
+    out = [Fraction(1)]
+    for place in range(1, terms):
+        square = sum((out[left] * out[place - 1 - left] for left in range(place)), Fraction(0))
+        out.append(-square / (2 * place + 1))
+    return [float(value) for value in out]
 
 
 class Functions:
@@ -100,15 +110,18 @@ class Functions:
                 raise CleaveError(None, f"sched.{kind} has no Triton form")
 
     def tanh(self, x: Tensor) -> Tensor:
-        """(1 - e) / (1 + e) with e = exp(-2 |x|), and below 1/4 the series up to x^11: each within 3 units in the last place of f32."""
+        """
+        (1 - e) / (1 + e) with e = exp(-2 |x|), and below 1/4 the series up to x^11, of f64 to x^21: each within 3 units in the last place.
+        """
         one = self.number(1.0, x)
         size = self.unary("abs", x)
         e = self.unary("exp", self.binary("mul", size, self.number(-2.0, x)))
         far = self.binary("div", self.binary("sub", one, e), self.binary("add", one, e))
         far = self.select(self.compare("lt", x, self.number(0.0, x)), self.unary("neg", far), far)
         square = self.binary("mul", x, x)
-        near = self.number(-1382 / 155925, x)
-        for coefficient in (62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0):
+        *rest, last = _tanh_series(11 if width(x.element) == 64 else 6)
+        near = self.number(last, x)
+        for coefficient in reversed(rest):
             near = self.binary("add", self.binary("mul", near, square), self.number(coefficient, x))
         return self.select(self.compare("lt", size, self.number(0.25, x)), self.binary("mul", near, x), far)
 

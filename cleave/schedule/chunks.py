@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ..graph import Attr, Builder, Graph, Output
 from .nodes import removed_axes
+from .statements import widest_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,12 @@ class _Alignment:
         if shift not in self._tops:
             own = self.own(shift)
             add = self.builder.add
-            stored = add("cast", own, attr=("stored",), dtype="f32")
+            dtype = widest_float((self.builder.ops[own].dtype,))
+            stored = add("cast", own, attr=("stored",), dtype=dtype)
             self.cuts.add(stored)
             self.raw.add(stored)
             highest = add("reduce", stored, attr=("max", self._outers(shift)))
-            bottom, zero = add("constant", attr=(float("-inf"),)), add("constant", attr=(0.0,))
+            bottom, zero = (add("constant", attr=(value,), dtype=dtype) for value in (float("-inf"), 0.0))
             top = add("select", add("compare", highest, bottom, attr=("eq",)), zero, highest)
             self._tops[shift] = top, add("exp", add("sub", stored, top))
         return self._tops[shift]
@@ -170,5 +172,6 @@ class _Alignment:
                 raise ValueError(f"operation {old} grows with its shift and cannot be aligned between chunks")
             weight = self._top(shift)[1]
             for _ in range(-power):
-                out = self.builder.add("mul", out, weight, dtype="f32")
+                dtype = widest_float(self.builder.ops[at].dtype for at in (out, weight))
+                out = self.builder.add("mul", out, weight, dtype=dtype)
         return out

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from .nodes import FLOATS
 from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Statement, Store, Var
 from .program import walk as statements_of
 from .sizes import Sizes
@@ -233,7 +234,7 @@ class Measure:
         if op.kind in EXPENSIVE:
             self.counts.exps += size
         self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
-        if op.out.type.dtype in ("f32", "f16", "bf16") and op.out.type.dims not in self.kept:
+        if op.out.type.dtype in FLOATS and op.out.type.dims not in self.kept:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
@@ -279,7 +280,7 @@ class Measure:
         self.scalars[id(op.index)] = start + (count // 2) * op.step
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
-        self.carried = max(self.carried, sum(_elements(entry.inner) * 4 for entry in op.carried))
+        self.carried = max(self.carried, sum(_elements(entry.inner) * max(4, BYTES[entry.inner.type.dtype]) for entry in op.carried))
         self.counts.steps += count * trips
         outside, self.staged = self.staged, Staged()
         self.body(op.body, trips * count, True)

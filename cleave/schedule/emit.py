@@ -17,7 +17,7 @@ from .problem import Problem
 from .program import Buffer, Carried, For, GridDim, Kernel, Load, Store, TileType, Var
 from .roles import Dim, Plan
 from .sizes import ceildiv
-from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, work_dtype
+from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, widest_float, work_dtype
 
 LOG2E = 1.4426950408889634
 LARGEST = 3e38
@@ -140,7 +140,8 @@ class Emitter(Indices):
         """The value times a constant."""
         if factor == 1.0:
             return value
-        return self.let(value.scope, "mul", (value, self.constant(factor, "f32")), "f32", name=name or value.var.name)
+        dtype = value.var.type.dtype
+        return self.let(value.scope, "mul", (value, self.constant(factor, dtype)), dtype, name=name or value.var.name)
 
     def natural(self, level: Value, shift: Node) -> Value:
         """A level as the value its shift has in the graph."""
@@ -149,18 +150,19 @@ class Emitter(Indices):
     def shifted_exp(self, node: Node, home: Scope) -> Value:
         """exp(scale * x - shift) as a power of 2; see `unit_of`."""
         logits, shift = node.args
-        top = self.level(shift, home)
-        x = self.cast(self.value(logits, home), "f32")
+        dtype = widest_float((node.dtype, logits.dtype, shift.dtype))
+        top = self.cast(self.level(shift, home), dtype)
+        x = self.cast(self.value(logits, home), dtype)
         if unit_of(shift) != 1.0:
-            scaled = self.let(home, "mul", (x, self.constant(node.scale * LOG2E, "f32")), "f32")
-            power = self.let(home, "sub", (scaled, top), "f32")
+            scaled = self.let(home, "mul", (x, self.constant(node.scale * LOG2E, dtype)), dtype)
+            power = self.let(home, "sub", (scaled, top), dtype)
         else:
             ratio = node.scale / shift.scale
             if ratio != 1.0:
-                x = self.let(home, "mul", (x, self.constant(ratio, "f32")), "f32")
-            moved = self.let(home, "sub", (x, top), "f32")
-            power = self.let(home, "mul", (moved, self.constant(shift.scale * LOG2E, "f32")), "f32")
-        return self.cast(self.let(home, "exp2", (power,), "f32", name="p"), node.dtype)
+                x = self.let(home, "mul", (x, self.constant(ratio, dtype)), dtype)
+            moved = self.let(home, "sub", (x, top), dtype)
+            power = self.let(home, "mul", (moved, self.constant(shift.scale * LOG2E, dtype)), dtype)
+        return self.cast(self.let(home, "exp2", (power,), dtype, name="p"), node.dtype)
 
     @contextmanager
     def assuming(self, true: frozenset[int], whole: Dim | None, scope: Scope) -> Generator[None]:
@@ -198,7 +200,7 @@ class Emitter(Indices):
         wanted = dtype
         if kind == "compare":
             kinds = [arg.var.type.dtype for arg in args]
-            wanted = "f32" if any(entry in FLOATS for entry in kinds) else "i1" if kinds == ["i1", "i1"] else "index"
+            wanted = widest_float(kinds) if any(entry in FLOATS for entry in kinds) else "i1" if kinds == ["i1", "i1"] else "index"
         if kind == "select":
             args = [args[0], *(self.cast(arg, dtype) for arg in args[1:])]
         else:

@@ -18,7 +18,7 @@ from .nodes import REDUCING, Node, neutral_of
 from .program import Carried, Var
 from .reductions import accumulator_dtype, dot, dot_sides, guarded, highest, kind_of, tile_reduction
 from .roles import Dim
-from .statements import INFINITY, InfeasibleError, Scope, Value
+from .statements import INFINITY, InfeasibleError, Scope, Value, work_dtype
 
 
 class KernelEmitter(Emitter):
@@ -102,7 +102,7 @@ def _start(emitter: Emitter, node: Node) -> Value:
     """What an accumulator starts from."""
     dims = emitter.tile_dims(emitter.names(node.axes))
     if node.kind == "shift":
-        return emitter.constant(-INFINITY, "f32", dims, name="level")
+        return emitter.constant(-INFINITY, work_dtype(node.dtype), dims, name="level")
     dtype = accumulator_dtype(node)
     value = neutral_of(kind_of(node), dtype)
     return emitter.constant(value, dtype, dims, name="acc" if node.kind == "contract" else kind_of(node))
@@ -120,10 +120,11 @@ def _run_segment(
         shifts = [node for node in members if node.kind == "shift"]
         for node in shifts:
             old = inner[node.id]
-            top = emitter.let(scope, "max", (old, highest(emitter, node, scope)), "f32", name="level", dims=old.var.type.dims)
+            dtype = old.var.type.dtype
+            top = emitter.let(scope, "max", (old, highest(emitter, node, scope)), dtype, name="level", dims=old.var.type.dims)
             safe = guarded(emitter, node, top, scope)
-            moved = emitter.times(emitter.let(scope, "sub", (old, safe), "f32"), node.scale * LOG2E / unit_of(node))
-            alphas[node.id] = emitter.let(scope, "exp2", (moved,), "f32", name="alpha")
+            moved = emitter.times(emitter.let(scope, "sub", (old, safe), dtype), node.scale * LOG2E / unit_of(node))
+            alphas[node.id] = emitter.let(scope, "exp2", (moved,), dtype, name="alpha")
             new[node.id] = top
             scope.running[node.id] = safe
         for node in members:
@@ -161,7 +162,7 @@ def _update(emitter: Emitter, node: Node, inner: Value, scope: Scope, shifts: Se
         if power > 0:
             raise InfeasibleError("an accumulator grows as its shift does")
         for _ in range(-power):
-            scaled = emitter.let(scope, "mul", (base, alphas[shift.id]), dtype, name=base.var.name, dims=dims)
+            scaled = emitter.let(scope, "mul", (base, emitter.cast(alphas[shift.id], dtype)), dtype, name=base.var.name, dims=dims)
             if kind != "sum":
                 start = emitter.constant(neutral_of(kind, dtype), dtype)
                 fresh = emitter.let(scope, "compare", (base, start), "i1", ("eq",), name="fresh", dims=dims)

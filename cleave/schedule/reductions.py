@@ -13,7 +13,7 @@ from .lanes import Lane
 from .nodes import Node, neutral_of
 from .program import Dot, Let, Reduce, TileType, Var
 from .roles import Dim
-from .statements import INFINITY, Scope, Value
+from .statements import INFINITY, Scope, Value, work_dtype
 
 SMALLEST_DOT = 16
 
@@ -24,9 +24,10 @@ def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
     absent = any(emitter.chunk_of(axis) is not None and not emitter.is_full(axis) for axis in whole)
     if not absent and not may_be_minus_infinity(shift.args[0]):
         return raw
-    bottom, zero = emitter.constant(-INFINITY, "f32"), emitter.constant(0.0, "f32")
+    dtype = raw.var.type.dtype
+    bottom, zero = emitter.constant(-INFINITY, dtype), emitter.constant(0.0, dtype)
     dead = emitter.let(scope, "compare", (raw, bottom), "i1", ("eq",), name="dead")
-    return emitter.let(scope, "select", (dead, zero, raw), "f32", name=raw.var.name)
+    return emitter.let(scope, "select", (dead, zero, raw), dtype, name=raw.var.name)
 
 
 def may_be_minus_infinity(node: Node) -> bool:
@@ -51,7 +52,7 @@ def may_be_minus_infinity(node: Node) -> bool:
 def highest(emitter: Emitter, shift: Node, scope: Scope) -> Value:
     """The maximum of a shift's logits within a tile, in its unit."""
     logits = shift.args[0]
-    value = emitter.cast(emitter.value(logits, scope), "f32")
+    value = emitter.cast(emitter.value(logits, scope), work_dtype(shift.dtype))
     value = _without_false_lanes(emitter, value, shift, -INFINITY, scope)
     _remember(emitter, logits, value)
     # A logit that is NaN makes its exponential NaN, whatever the level.

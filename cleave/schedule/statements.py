@@ -7,7 +7,7 @@ open, and a loop is appended to the scope around it when it closes, so definitio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,11 @@ class Value:
 def work_dtype(dtype: str) -> str:
     """The type elementwise work is done in."""
     return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def widest_float(dtypes: Iterable[str]) -> str:
+    """The type that floats of several types are computed in: f64 where one is, else f32."""
+    return "f64" if "f64" in dtypes else "f32"
 
 
 class Statements:

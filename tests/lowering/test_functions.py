@@ -43,15 +43,17 @@ def compared(made: Program, inputs: list[Any], rtol: float, atol: float = 0.0) -
 
 
 @pytest.mark.parametrize("kind", UNARY)
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
 def test_unary(kind: str, dtype: str) -> None:
     """
-    Four units in the last place of f32, which 16-bit types round to at most one of theirs; gelu cancels for negative
+    Four units in the last place of f32 or f64, which 16-bit types round to at most one of theirs; gelu cancels for negative
     operands as torch's does, so there it is absolute.
     """
     x = np.abs(FLOATS) if kind in POSITIVE else FLOATS
     cancels = kind in ("gelu", "gelu_tanh", "log", "log2", "sin", "cos")
-    compared(program(kind, dtype, 1), [x], {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-21}[dtype], 1e-6 if cancels else 1e-30)
+    small = 1e-15 if dtype == "f64" else 1e-6
+    bound = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-21, "f64": 2.0**-50}[dtype]
+    compared(program(kind, dtype, 1), [x], bound, small if cancels else 1e-30)
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "silu", "tanh", "exp", "exp2", "relu"])

@@ -143,10 +143,8 @@ class Functions:
         """`kind(a, b)`, broadcasting by name. Raises: CleaveError."""
         if isinstance(a.element, AnyFloat):
             match kind:
-                case "floordiv":
-                    return self.unary("floor", self.binary("div", a, b))
-                case "mod":
-                    return self.binary("sub", a, self.binary("mul", self.binary("floordiv", a, b), b))
+                case "floordiv" | "mod":
+                    return self.divide_floats(kind, a, b)
                 case "pow":
                     return self.power(a, b)
                 case _:
@@ -191,6 +189,28 @@ class Functions:
         if kind == "floordiv":
             return self.select(low, self.binary("sub", quotient, self.number(1, quotient)), quotient)
         return self.select(low, self.binary("add", remainder, b), remainder)
+
+    def divide_floats(self, kind: str, a: Tensor, b: Tensor) -> Tensor:
+        """
+        Floor division and remainder of floats from the exact remainder of the truncating quotient.
+
+        A GPU takes the remainder as fma(-trunc(a / b), b, a), which is exact but leaves 24 bits of the quotient out; the second of two
+        makes them 48. Where it is on the wrong side of 0, the divisor is added, as where its sign is not that of the divisor.
+        """
+        if width(a.element) == 16:
+            return cast(self.blocks, self.divide_floats(kind, cast(self.blocks, a, f32), cast(self.blocks, b, f32)), a.element)
+        rest = apply(self.blocks, tt.RemFOp, apply(self.blocks, tt.RemFOp, a, b), b)
+        zero = self.number(0.0, rest)
+        opposite = apply(self.blocks, arith.XOrIOp, self.compare("lt", rest, zero), self.compare("lt", b, self.number(0.0, b)))
+        low = self.binary("and", self.compare("ne", rest, zero), opposite)
+        if kind == "mod":
+            return self.select(low, self.binary("add", rest, b), rest)
+        quotient = self.binary("div", self.binary("sub", a, rest), b)
+        quotient = self.select(low, self.binary("sub", quotient, self.number(1.0, quotient)), quotient)
+        whole = self.unary("floor", quotient)
+        above = self.compare("gt", self.binary("sub", quotient, whole), self.number(0.5, quotient))
+        whole = self.select(above, self.binary("add", whole, self.number(1.0, whole)), whole)
+        return self.select(self.compare("eq", b, self.number(0.0, b)), self.binary("div", a, b), whole)
 
     def power(self, x: Tensor, y: Tensor) -> Tensor:
         """

@@ -41,6 +41,7 @@ _INFIX: dict[type[Operation], tuple[str, int]] = {
     arith.DivfOp: ("/", TIMES),
     arith.DivSIOp: ("//", TIMES),
     arith.RemSIOp: ("%", TIMES),
+    tt.RemFOp: ("%", TIMES),
     arith.AndIOp: ("&", BOTH),
     arith.OrIOp: ("|", EITHER),
     arith.XOrIOp: ("^", EITHER + 1),

@@ -6,8 +6,8 @@ address, mask, broadcast and transpose is an operation, dynamic sizes and stride
 bodies also use `arith`, `math` and `scf`; the host side stays a `sched.program` beside them.
 
 Printed in generic form the functions are TTIR. xDSL's `arith` has comparisons, select and the conversions of integers for
-scalars alone, so here they are `tt.cmpi`, `tt.cmpf`, `tt.select`, `tt.extsi`, `tt.extui`, `tt.trunci`, `tt.sitofp`, `tt.uitofp`
-and `tt.fptosi`; the `ttir` target prints `arith` for these.
+scalars alone, and no remainder of floats, so here they are `tt.cmpi`, `tt.cmpf`, `tt.select`, `tt.extsi`, `tt.extui`, `tt.trunci`,
+`tt.sitofp`, `tt.uitofp`, `tt.fptosi` and `tt.remf`; the `ttir` target prints `arith` for these.
 
 Operations may carry two attributes for readers: `dims`, the names of a tensor's dimensions, and `note`.
 Source: triton/include/triton/Dialect/Triton/IR/TritonOps.td.
@@ -34,6 +34,7 @@ from cleave.dialects.tt.elements import (
     ExtSIOp,
     ExtUIOp,
     FPToSIOp,
+    RemFOp,
     SelectOp,
     SIToFPOp,
     TruncIOp,
@@ -77,7 +78,8 @@ from cleave.dialects.tt.types import (
     splat_value,
 )
 
-SPELLED = {f"tt.{name}": f"arith.{name}" for name in ("cmpi", "cmpf", "select", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi")}
+_OF_ARITH = ("cmpi", "cmpf", "select", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "remf")
+SPELLED = {f"tt.{name}": f"arith.{name}" for name in _OF_ARITH}
 """Operations that Triton spells otherwise."""
 
 Tt = Dialect(
@@ -103,6 +105,7 @@ Tt = Dialect(
         BitcastOp,
         CmpIOp,
         CmpFOp,
+        RemFOp,
         SelectOp,
         AddPtrOp,
         LoadOp,
@@ -151,6 +154,7 @@ __all__ = [
     "PtrType",
     "ReduceOp",
     "ReduceReturnOp",
+    "RemFOp",
     "ReshapeOp",
     "ReturnOp",
     "SIToFPOp",

@@ -211,3 +211,23 @@ class SelectOp(IRDLOperation):
     def verify_(self) -> None:
         if element_of(self.condition.type) != i1 or shape_of(self.condition.type) not in ((), shape_of(self.result.type)):
             raise VerifyException(f"the condition is {self.condition.type}; i1 of shape {spelled(shape_of(self.result.type))} is needed")
+
+
+@irdl_op_definition
+class RemFOp(IRDLOperation):
+    """What is left of a float after the truncated quotient, with its sign, as fmod has it; Triton spells it arith.remf."""
+
+    name = "tt.remf"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    result = result_def(T)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        if not isinstance(element_of(self.result.type), AnyFloat):
+            raise VerifyException(f"the result is {self.result.type}; a remainder of floats is needed")

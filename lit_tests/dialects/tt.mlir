@@ -27,6 +27,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.pt
   %acc = arith.constant dense<0.0> : tensor<16x16xf32>
   %d = tt.dot %a, %c, %acc precision tf32 : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
   %positive = tt.cmpf ogt, %d, %acc : tensor<16x16xf32>
+  %rest = tt.remf %d, %acc : tensor<16x16xf32>
   %z = tt.select %positive, %d, %acc : tensor<16x16xi1>, tensor<16x16xf32>
   %bits = tt.bitcast %z : tensor<16x16xf32> -> tensor<16x16xi32>
   %sum = "tt.reduce"(%z) <{axis = 1 : i32}> ({
@@ -66,6 +67,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.pt
 // CHECK-NEXT:   %acc = arith.constant dense<0.000000e+00> : tensor<16x16xf32>
 // CHECK-NEXT:   %d = tt.dot %a, %c, %acc precision tf32 : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
 // CHECK-NEXT:   %positive = tt.cmpf ogt, %d, %acc : tensor<16x16xf32>
+// CHECK-NEXT:   %rest = tt.remf %d, %acc : tensor<16x16xf32>
 // CHECK-NEXT:   %z = tt.select %positive, %d, %acc : tensor<16x16xi1>, tensor<16x16xf32>
 // CHECK-NEXT:   %bits = tt.bitcast %z : tensor<16x16xf32> -> tensor<16x16xi32>
 // CHECK-NEXT:   %sum = "tt.reduce"(%z) <{axis = 1 : i32}> ({

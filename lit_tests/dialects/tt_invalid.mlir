@@ -202,3 +202,11 @@ tt.func public @k(%p: !tt.ptr<f16>, %n: i32, %f: f32, %t: tensor<16xi32>, %u: te
   tt.return
 }) : () -> ()
 // CHECK: tt.func: the function's type and the arguments of its body differ
+// -----
+
+// Remainders of integers are arith's.
+tt.func public @k(%p: !tt.ptr<f16>, %n: i32, %f: f32, %t: tensor<16xi32>, %u: tensor<16x16xf32>, %h: tensor<16x32xf16>, %m: tensor<16xi1>, %q: tensor<16x!tt.ptr<f16>>) {
+  %x = tt.remf %t, %t : tensor<16xi32>
+  tt.return
+}
+// CHECK: tt.remf: the result is tensor<16xi32>; a remainder of floats is needed

@@ -253,3 +253,13 @@ def test_the_floor_of_a_norm_that_names_none(dtype: torch.dtype) -> None:
     found = cleave.compile(lambda x: F.rms_norm(x, (64,)), x)(x)
     wanted = F.rms_norm(x, (64,))
     torch.testing.assert_close(found, wanted, rtol=4 * torch.finfo(dtype).eps, atol=0)
+
+
+def test_remainders_are_exact() -> None:
+    """Near multiples, and where the quotient has more digits than the dtype."""
+    x, y = torch.tensor([1.0, 2.0, 0.3, 0.7, 1e8, -1.0]), torch.tensor([0.1, 0.2, 0.1, 0.1, 3.0, 0.1])
+    for function in (lambda x, y: x % y, lambda x, y: x // y):
+        torch.testing.assert_close(cleave.compile(function, x, y)(x, y), function(x, y), rtol=0, atol=0)
+    for dtype in (torch.float16, torch.bfloat16):
+        a, b = x[:4].to(dtype), y[:4].to(dtype)
+        torch.testing.assert_close(cleave.compile(lambda x, y: x % y, a, b)(a, b), a % b, rtol=0, atol=0)

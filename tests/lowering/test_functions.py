@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from cleave.bridge.sched import module_of
-from cleave.dialects import sched
+from cleave.dialects import sched, tt
 from cleave.extents import extent
 from cleave.reference.sched import run_program
-from cleave.runtime.compile import compile_module
+from cleave.runtime.compile import compile_module, compile_ttir
 from cleave.runtime.execute import executable, execute
 from cleave.runtime.interpreter import INTERPRETER
+from cleave.runtime.plan import calls
 from cleave.schedule.program import Buffer, Carried, For, Kernel, Launch, Program, TileType, Var
 from tests.tile_programs import Body, scalar
 
@@ -68,6 +69,24 @@ def test_binary_on_floats(kind: str) -> None:
     rng = np.random.default_rng(1)
     a, b = np.rint(rng.uniform(-6, 6, 16)), np.rint(rng.uniform(1, 5, 16)) * np.array([1, -1] * 8)
     compared(program(kind, "f32", 2), [a, b], 4e-6 if kind == "pow" else 2.0**-22)
+
+
+@pytest.mark.parametrize("kind", ["floordiv", "mod"])
+def test_division_with_remainder_near_multiples_and_of_large_quotients(kind: str) -> None:
+    """As fmod has it, where a rounded quotient would be a multiple too far."""
+    a = np.array([1.0, 2.0, 0.3, 0.7, 1e8, 1e12, 0.0, -1.0, 1.0, -1.0, -0.3, np.inf, 1.0, -1.0, 1.0, np.nan], np.float32)
+    b = np.array([0.1, 0.2, 0.1, 0.1, 3.0, 7.0, 0.3, 0.1, -0.1, -0.1, 1e9, 2.0, np.inf, np.inf, 0.0, 1.0], np.float32)
+    compared(program(kind, "f32", 2), [a, b], 0.0 if kind == "mod" else 2.0**-23)
+
+
+def test_a_gpu_takes_the_remainder_without_rounding_the_product() -> None:
+    """Printed as Python and as TTIR."""
+    ready = executable(program("mod", "f32", 2))
+    (call,) = calls(ready.plan)
+    func = next(op for op in ready.module.ops if isinstance(op, tt.FuncOp))
+    for compiled in (*compile_module(ready.module, "sm_90"), compile_ttir(ready.module, func, call, "sm_90")):
+        text = str(compiled.asm["ptx"])
+        assert (text.count("div.rn.f32"), text.count("fma.rn.f32")) == (2, 2)
 
 
 def test_a_power_of_a_negative_number_is_nan_unless_the_exponent_is_an_integer() -> None:

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, cast
@@ -40,6 +41,7 @@ from cleave.universe import CLEAVE_UNIVERSE
 
 _SEPARATOR = "// -----"
 _SEARCH = "alg-superoptimize"
+_PRINT_OTHERWISE = "print the module with -t mlir, triton or ttir"
 
 
 class _Once(argparse.Action):
@@ -175,7 +177,13 @@ class CleaveOpt(xDSLOptMain):
         module = self.transformed(source, first_line)
         output = io.StringIO()
         target = self.target()
-        _guarded(self.args.target, module, lambda: target.emit(self.ctx, module, output))
+        name = spec(self.args.target).name
+        if name in CLEAVE_UNIVERSE.all_targets or name == "mlir":
+            _guarded(name, module, lambda: target.emit(self.ctx, module, output))
+        else:
+            _emitted_by_xdsl(name, module, lambda: target.emit(self.ctx, module, output))
+            if not output.getvalue().strip() and any(module.ops):
+                raise CleaveError(module, "this target of xDSL prints nothing for this module", _PRINT_OTHERWISE, op=name)
         return output.getvalue()
 
     def transformed(self, source: bytes, first_line: int) -> ModuleOp:
@@ -210,9 +218,14 @@ class CleaveOpt(xDSLOptMain):
         )
 
     def target(self) -> Target:
-        """The target asked for, with its options. Raises: PipelineError."""
+        """The target asked for, with its options. Raises: PipelineError; CleaveError for a target whose package is not installed."""
         entry = spec(self.args.target)
-        target = made(cast("Callable[[], type[Target]]", self.available_targets[entry.name])(), entry)
+        try:
+            factory = cast("Callable[[], type[Target]]", self.available_targets[entry.name])()
+        except ModuleNotFoundError as error:
+            found = f"this target of xDSL needs the Python package {error.name}, which is not installed"
+            raise CleaveError(None, found, f"install it, or {_PRINT_OTHERWISE}", op=entry.name) from error
+        target = made(factory, entry)
         if isinstance(target, MLIRTarget):
             return dataclasses.replace(
                 target,
@@ -258,12 +271,27 @@ def _guarded(name: str, module: ModuleOp, action: Callable[[], None]) -> None:
         raise CleaveError(module, f"internal error, {type(error).__name__}: {error} ({where})", "please report it", op=name) from error
 
 
+def _emitted_by_xdsl(name: str, module: ModuleOp, action: Callable[[], None]) -> None:
+    """Runs an emitter of xDSL's, which may fail in any way, or warn, on a module that it is not made for. Raises: CleaveError."""
+    try:
+        with warnings.catch_warnings(action="error"):
+            action()
+    except Exception as error:
+        found = "this target of xDSL does not support this module"
+        if isinstance(error, DiagnosticException | NotImplementedError | UserWarning) and str(error):
+            found += f" ({str(error).strip().splitlines()[0]})"
+        raise CleaveError(module, found, _PRINT_OTHERWISE, op=name) from error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
     if argv is None and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         return CleaveOpt("Reads IR, runs passes on it and prints the result.", argv).execute()
+    except CleaveError as error:
+        print(error, file=sys.stderr)
+        return 1
     except (PipelineError, ArgSpecParseError) as error:
         print(f"cleave-opt: error: {' '.join(str(error).split())}", file=sys.stderr)
     except OSError as error:

@@ -95,6 +95,38 @@ def test_usage_mistakes_are_exit_code_2(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("arm-asm", "this target of xDSL does not support this module; print the module with -t mlir, triton or ttir"),
+        ("riscv-asm", "this target of xDSL does not support this module;"),
+        ("x86-asm", "this target of xDSL does not support this module;"),
+        ("mps", "this target of xDSL does not support this module (MPS backend not yet implemented);"),
+        ("csl", "this target of xDSL does not support this module (Expected all top-level operations to be `csl.module` ops!);"),
+        ("wat", "this target of xDSL prints nothing for this module;"),
+        ("triton", "there is no tt.func in the module;"),
+    ],
+)
+def test_a_target_that_does_not_fit_the_module(
+    target: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("-t", target, monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_target_whose_package_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.delitem(sys.modules, "xdsl.backend.llvm.convert", raising=False)
+    assert run("-t", "llvm", monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: llvm: this target of xDSL needs the Python package llvmlite")
+    assert err.count("\n") == 1
+
+
 def test_every_pass_is_listed_with_documented_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("--list-passes", monkeypatch=monkeypatch) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -63,6 +63,7 @@ class Entry:
                 or value.dtype is not dtype
                 or value.device != device
                 or value.requires_grad
+                or value.is_neg()
             ):
                 return NotImplemented
         for place, kind, known in self._others:
@@ -87,12 +88,14 @@ class Entry:
 
 def entry_of(bindings: Bindings, bound: object, args: Sequence[Any], flat: Sequence[Any], views: Sequence[torch.Tensor]) -> Entry | None:
     """
-    The short way for calls like this one, None where there is none: nested arguments, inputs that are copied, library calls that are no
-    products of matrices or read parts of an argument.
+    The short way for calls like this one, None where there is none: nested arguments, inputs that are copied or negated when read,
+    library calls that are no products of matrices or read parts of an argument.
     """
     if not isinstance(bound, CudaBound) or not bound.direct or not all(bound.fits):
         return None
     if len(args) != len(flat) or any(given is not value for given, value in zip(args, flat, strict=True)):
+        return None
+    if any(bindings.tensor(entry.source, flat).is_neg() for entry in bindings.inputs):
         return None
     entry = Entry(bindings, bound, flat, views)
     return entry if bound.kernels_only or entry.whole else None

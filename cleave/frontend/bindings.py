@@ -49,7 +49,12 @@ class InputBinding:
     dims: tuple[ViewDim, ...]
 
     def view(self, tensor: torch.Tensor, symbols: Mapping[str, int]) -> torch.Tensor:
-        """The view of a tensor. Shapes: the dimensions of the graph input's layout."""
+        """
+        The view of a tensor; of one that is negated when read, of a copy with the values as they are.
+
+        Shapes: the dimensions of the graph input's layout.
+        """
+        tensor = tensor.resolve_neg()
         size = [dim.size.evaluate(symbols) for dim in self.dims]
         stride = [tensor.stride(dim.dim) * dim.step.evaluate(symbols) for dim in self.dims]
         offset = sum(tensor.stride(dim.dim) * dim.first.evaluate(symbols) for dim in self.dims)

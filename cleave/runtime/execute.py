@@ -112,6 +112,7 @@ def execute(
     Raises: CleaveError for tensors that do not fit the program.
     """
     ready = program if isinstance(program, Executable) else executable(program)
+    tensors = [tensor.resolve_neg() if isinstance(tensor, torch.Tensor) else tensor for tensor in tensors]
     if any(isinstance(tensor, torch.Tensor) and tensor.is_cuda for tensor in tensors):
         inputs = [tensor if isinstance(tensor, torch.Tensor) else torch.as_tensor(tensor) for tensor in tensors]
         return ready.bind(inputs, symbols)(*inputs)

@@ -40,3 +40,33 @@ def test_tensors_without_memory_to_read_are_refused(x: torch.Tensor) -> None:
         cleave.CleaveError, match=r"test_arguments\.py:\d+: error: argument 'x' is \w+ on \w+; pass a dense tensor on cpu or cuda"
     ):
         cleave.compile(lambda x: x * 2, x)
+
+
+class Shifted(torch.nn.Module):
+    """Adds a buffer that is negated when read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = torch.nn.Buffer(torch._neg_view(X.clone()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 3 * self.shift
+
+
+Y = torch._neg_view(X + 1)
+Z = torch.complex(X, X + 1).conj().imag
+NEGATED: dict[str, tuple[Callable[..., Any], torch.Tensor, torch.Tensor]] = {
+    "at call time": (lambda x: x * 2, X, Y),
+    "in the example": (lambda x: x * 2, Y, X),
+    "of a conjugate": (lambda x: x.T * 2, Z, Z),
+    "repeated": (lambda x: x * 2, Y[:1].expand(2, 3), Y[:1].expand(2, 3)),
+    "buffer": (Shifted(), X, Y),
+    "constant": (lambda x: x + Y, X, X),
+}
+
+
+@pytest.mark.parametrize("name", NEGATED)
+def test_tensors_that_are_negated_when_read(name: str) -> None:
+    function, example, x = NEGATED[name]
+    compiled = cleave.compile(function, example)
+    torch.testing.assert_close(compiled(x), function(x))

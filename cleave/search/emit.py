@@ -59,8 +59,9 @@ class _Emission:
 
     def constant(self, number: Fraction) -> int:
         """A number; one that no float equals as a quotient of two that are."""
-        if Fraction(float(number)) != number and _exact(number.numerator) and _exact(number.denominator):
-            above, below = (self.constant(Fraction(part)) for part in (number.numerator, number.denominator))
+        parts = _quotient(number)
+        if parts is not None:
+            above, below = (self.constant(part) for part in parts)
             return self.real("div", above, below)
         return self.builder.add("constant", attr=(float(number),), dtype="f32")
 
@@ -124,10 +125,11 @@ class _Emission:
     def scaled(self, arg: int, factor: Fraction) -> int:
         if factor == -1:
             return self.real("neg", arg)
-        if Fraction(float(factor)) == factor or not (_exact(factor.numerator) and _exact(factor.denominator)):
+        parts = _quotient(factor)
+        if parts is None:
             return self.real("mul", arg, self.constant(factor))
-        above = self.scaled(arg, Fraction(factor.numerator)) if factor.numerator != 1 else arg
-        return self.real("div", above, self.constant(Fraction(factor.denominator)))
+        above = self.scaled(arg, parts[0]) if parts[0] != 1 else arg
+        return self.real("div", above, self.constant(parts[1]))
 
     def powered(self, arg: int, exponent: Fraction) -> int:
         match exponent:
@@ -168,5 +170,14 @@ class _Emission:
         return out
 
 
-def _exact(number: int) -> bool:
-    return int(float(number)) == number
+def _quotient(number: Fraction) -> tuple[Fraction, Fraction] | None:
+    """
+    A number that no float equals as two that floats do, None where there are no such two.
+
+    The first is between 1 and 2, or -2 and -1: what is multiplied by it in a narrow type does not overflow.
+    """
+    above, below = number.numerator, number.denominator
+    if Fraction(float(number)) == number or int(float(above)) != above or int(float(below)) != below:
+        return None
+    size = 1 << (abs(above).bit_length() - 1)
+    return Fraction(above, size), Fraction(below, size)

@@ -90,6 +90,36 @@ def test_what_is_refused_is_named_with_its_line(name: str) -> None:
     assert re.match(rf"{re.escape(__file__)}:\d+: error: ", text)
 
 
+MIXED: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
+    "mm": (torch.mm, (4, 4), (4, 4)),
+    "mm over one": (torch.mm, (4, 1), (1, 4)),
+    "matmul": (torch.matmul, (2, 3, 4), (4, 5)),
+    "mv": (torch.mv, (4, 4), (4,)),
+    "einsum": (lambda a, b: torch.einsum("ij,ij->i", a, b), (4, 4), (4, 4)),
+    "linear": (F.linear, (4, 4), (4, 4)),
+    "bias": (lambda a, b: F.linear(a, a, b), (4, 4), (4,)),
+    "addmm": (lambda a, b: torch.addmm(b, a, a), (4, 4), (4,)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_products_of_several_dtypes(name: str, dtype: torch.dtype) -> None:
+    function, left, right = MIXED[name]
+    args = torch.ones(left), torch.ones(right, dtype=dtype)
+    with pytest.raises(RuntimeError):
+        function(*args)
+    with pytest.raises(CleaveError) as caught:
+        capture(lambda a, b: function(a, b), args)
+    assert re.match(rf"{re.escape(__file__)}:\d+: error: .*(float32 and float|found torch.float)", str(caught.value))
+
+
+def test_products_of_several_dtypes_that_sum_nothing() -> None:
+    args = torch.ones(3), torch.ones(4, dtype=torch.float64)
+    agrees(torch.outer, args)
+    agrees(lambda a, b: torch.einsum("i,j->ij", a, b), args)
+
+
 def assign_to_slice(x: Tensor) -> Tensor:
     out = x * 2
     out[1:2] = 0

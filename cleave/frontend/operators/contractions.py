@@ -22,9 +22,15 @@ def contracted(
     operands: Sequence[tuple[Value, Sequence[Hashable]]],
     labels: Sequence[Hashable],
 ) -> Value:
-    """The sum of the product of operands over all labels that the result does not have; dimensions of one label are one axis."""
+    """
+    The sum of the product of operands over all labels that the result does not have; dimensions of one label are one axis.
+
+    Raises: CleaveError for integers, and for operands of several dtypes, of which PyTorch has no sums either.
+    """
     if not result.dtype.is_floating_point:
         cx.fail("sums of integer products are not supported", "convert the operands to a float")
+    if any(label not in labels for _, own in operands for label in own):
+        _alike(cx, *(value for value, _ in operands))
     if len(operands) == 1 and set(operands[0][1]) != set(labels):
         value, own = operands[0]
         value = reduced(cx, "sum", value, [at for at, label in enumerate(own) if label not in labels], keepdim=False)
@@ -48,6 +54,13 @@ def contracted(
     if missing != 1:
         node = cx.node("mul", (node, cx.number(missing, work)), work)
     return Value(tuple(space[label] for label in labels), node, result.dtype)
+
+
+def _alike(cx: Lowering, *values: Value) -> None:
+    """Raises: CleaveError where the values are not all of one dtype."""
+    names = dict.fromkeys(str(value.dtype).removeprefix("torch.") for value in values)
+    if len(names) > 1:
+        cx.fail(f"the operands are {' and '.join(names)}", "convert them to one dtype, as in PyTorch")
 
 
 def _suggest(cx: Lowering, label: Hashable, dim: Dim) -> None:
@@ -124,6 +137,7 @@ def addmm(
         cx.fail("this operator is not supported", "use baddbmm and a sum")
     left = next(operand for operand in (mat1, mat, batch1) if operand is not None)
     right = next(operand for operand in (mat2, vec, batch2) if operand is not None)
+    _alike(cx, self, left, right)
     return _plus(cx, result, self, multiplied(cx, result, left, right), beta, alpha)
 
 
@@ -134,7 +148,10 @@ def linear(cx: Lowering, result: Result, input: Value, weight: Value, bias: Valu
     lead: list[Hashable] = [*(("batch", at) for at in range(rank - 2, 0, -1)), *([_ROW] if rank > 1 else [])]
     columns: list[Hashable] = [_COLUMN] if len(weight.dims) > 1 else []
     out = contracted(cx, result, [(input, [*lead, _SUM]), (weight, [*columns, _SUM])], [*lead, *columns])
-    return out if bias is None else apply(cx, result, "add", out, bias)
+    if bias is None:
+        return out
+    _alike(cx, bias, input)
+    return apply(cx, result, "add", out, bias)
 
 
 @lowers("bilinear")
@@ -143,7 +160,10 @@ def bilinear(cx: Lowering, result: Result, input1: Value, input2: Value, weight:
     lead: list[Hashable] = [*(("batch", at) for at in range(len(input1.dims) - 1))]
     operands = [(input1, [*lead, "i"]), (weight, [_COLUMN, "i", "j"]), (input2, [*lead, "j"])]
     out = contracted(cx, result, operands, [*lead, _COLUMN])
-    return out if bias is None else apply(cx, result, "add", out, bias)
+    if bias is None:
+        return out
+    _alike(cx, bias, input1)
+    return apply(cx, result, "add", out, bias)
 
 
 @lowers("tensordot")

@@ -19,6 +19,16 @@ from ..extents import Extent
 from ..layouts import memory_shape
 
 
+class _Value:
+    """Stands for a tensor or a fixed value where a structure is shown."""
+
+    def __repr__(self) -> str:
+        return "one value"
+
+
+_VALUE = _Value()
+
+
 @dataclass(frozen=True)
 class Source:
     """
@@ -155,13 +165,25 @@ class Bindings:
             raise CleaveError(None, f"argument '{next(iter(named))}' was not given when compiling", "compile with it")
         flat, spec = pytree.tree_flatten(tuple(given))
         if spec != self.in_spec:
-            raise CleaveError(None, "the arguments have another structure than the example's", f"expected {self.in_spec}")
+            wanted: Sequence[Any] = self._structure(self.in_spec)
+            if len(given) != len(wanted):
+                names = ", ".join(self.parameters[: len(wanted)]) or "none"
+                raise CleaveError(None, f"{len(given)} arguments are given", f"compiled for {len(wanted)}: {names}")
+            for name, one, other in zip(self.parameters, self._structure(spec), wanted, strict=False):
+                if one != other:
+                    raise CleaveError(None, f"argument '{name}' is {one}, compiled for {other}", "give it the structure of the example")
+            raise CleaveError(None, "the arguments have another structure than the example's", "give them as when compiling")
         for position, name, value in self.fixed:
             if type(flat[position]) is not type(value) or flat[position] != value:
                 raise CleaveError(
                     None, f"argument '{name}' is {flat[position]!r}, compiled for {value!r}", "compile again for other values"
                 )
         return flat
+
+    @staticmethod
+    def _structure(spec: Any) -> Any:
+        """The arguments of a structure without its tensors and values."""
+        return pytree.tree_unflatten([_VALUE] * spec.num_leaves, spec)
 
     def tensor(self, source: Source, flat: Sequence[Any]) -> torch.Tensor:
         """The tensor of a source in a call."""

@@ -36,6 +36,7 @@ from .naming import identifier, unique
 _LIBRARIES = (
     os.path.dirname(torch.__file__) + os.sep,
     os.path.dirname(os.path.abspath(__file__)) + os.sep,
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "api.py"),
     "<eval_with_key>",
     "<string>",
     "<frozen",
@@ -80,6 +81,9 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     """
     Traces a call. Raises: CleaveError, with the user's line, for whatever torch.export refuses and for declarations that do not fit.
     """
+    if not callable(function):
+        found = f"there is nothing to compile in {function!r:.40}, of type {type(function).__name__}"
+        raise CleaveError(_user_line(inspect.currentframe()) or None, found, "give a function or a module")
     args = tuple(example_inputs)
     parameters = _parameters(function, len(args))
     leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
@@ -105,7 +109,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         except CleaveError:
             raise
         except Exception as error:
-            raise _located(error, [leaves[at].name for at in tensors], place) from error
+            raise _located(error, [leaves[at].name for at in tensors], place, call.owner) from error
     name = identifier(getattr(function, "__name__", type(function).__name__), "graph")
     return Traced(program, name, place, tuple(leaves), tensors, parameters, in_spec, structure.spec, tuple(structure.outputs))
 
@@ -114,6 +118,21 @@ def place_of(node: Any) -> str:
     """The user's `file:line` of a traced operator, empty where unknown."""
     found: Mapping[str, Any] = node.meta.get("custom") or {}
     return str(found.get(_PLACE, ""))
+
+
+def module_of(node: Any) -> str:
+    """
+    The module of PyTorch's own that calls an operator, as `the ReLU 'layers.1'`; nothing for one of the user's, whose line says enough.
+    """
+    entries: list[Any] = list((node.meta.get("nn_module_stack") or {}).values())
+    path, kind = entries[-1] if entries else ("", "")
+    name = str(kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
+    return _described(str(path), name.rpartition(".")[2]) if name.startswith("torch.") else ""
+
+
+def _described(path: str, kind: str) -> str:
+    path = path.removeprefix("owner").removeprefix(".")
+    return f"the {kind} '{path}'" if path else f"the {kind}"
 
 
 def operator_name(target: Any) -> str:
@@ -395,22 +414,38 @@ def _quiet() -> Generator[None]:
 
 
 def _definition(function: Any) -> str:
-    """Where a function, or a module's forward, begins."""
+    """Where a function, or a module's forward, begins; of one that is not the user's, the line that compiles it."""
     target = inspect.unwrap(type(function).forward if isinstance(function, torch.nn.Module) else function)
     code = getattr(target, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    if code is not None and is_user_file(code.co_filename):
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return _user_line(inspect.currentframe())
 
 
-def _located(error: Exception, tensors: Sequence[str], place: str) -> CleaveError:
-    """An error of tracing in one line, at the innermost line of the user's code, else at `place`."""
+def _located(error: Exception, tensors: Sequence[str], place: str, owner: torch.nn.Module | None) -> CleaveError:
+    """
+    An error of tracing in one line, at the innermost line of the user's code, else at `place`.
+
+    A module of PyTorch's own that fails is named by its path in `owner`.
+    """
+    module = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if is_user_file(frame.f_code.co_filename):
-            place = f"{frame.f_code.co_filename}:{line}"
+            place, module = f"{frame.f_code.co_filename}:{line}", ""
+        own = frame.f_locals.get("self")
+        if frame.f_code.co_name == "forward" and isinstance(own, torch.nn.Module) and type(own).__module__.startswith("torch."):
+            path = next((name for name, other in (owner or own).named_modules() if other is own), "")
+            module = f" (in {_described(path, type(own).__name__)})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = lines[0] if lines else type(error).__name__
+    if "data-dependent" in found:
+        found = "data-dependent: a branch or a size is decided by the values of a tensor"
+        advice = "choose by torch.where, or decide outside of the compiled function"
+        return CleaveError(place or None, found + module, advice, op="torch.export")
     violated = next((line.lstrip("- ") for line in lines if line.startswith("- ") and "size()" in line), "")
     if violated:
         found = violated.partition(". If you")[0]
     found = _ARGUMENT.sub(lambda match: f"dimension {match[2]} of '{tensors[int(match[1])]}'", found)
+    found += " query" if found.endswith("must divide the number of heads in") else ""
     advice = "do not declare it dynamic" if violated else "only operators on tensors, with shapes known from the arguments, can be compiled"
-    return CleaveError(place or None, f"{type(error).__name__}: {found}", advice, op="torch.export")
+    return CleaveError(place or None, f"{type(error).__name__}: {found}{module}", advice, op="torch.export")

@@ -18,10 +18,11 @@ from .cuts import slice_length
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, simplified
-from .tracing import Traced, argument_names, dim_name, guards, memory_of, operator_name, place_of
+from .tracing import Traced, argument_names, dim_name, guards, memory_of, module_of, operator_name, place_of
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
+_NUMBERS = ("item", "_local_scalar_dense")
 _MEMORY = ("sym_storage_offset", "sym_stride")
 _MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
 _SLICES = ("slice", "narrow", "select", "split", "split_with_sizes", "chunk", "sym_size")
@@ -112,7 +113,13 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
                     made[one] = _returned(state, one)
                 state.results.append(made[one])
         elif node.op != "placeholder":
-            state.values[node] = _lowered(state, node)
+            try:
+                state.values[node] = _lowered(state, node)
+            except CleaveError as error:
+                module = module_of(node)
+                if not module:
+                    raise
+                raise CleaveError(error.place, f"{error.found} (in {module})", error.advice, error.op) from error
     return state
 
 
@@ -234,6 +241,8 @@ def _lowered(state: Translation, node: Any) -> Any:
     cx.op = operator_name(node.target)
     if node.op == "get_attr":
         return None
+    if cx.op in _NUMBERS:
+        cx.fail("takes a number from the values of a tensor", "leave it a tensor, which broadcasts as a number does")
     found = node.meta.get("val")
     if isinstance(found, int | torch.SymInt) and not isinstance(found, bool):
         return None if cx.op in _MEMORY else state.size(found)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch.export import Dim
 
+import cleave
 from cleave.errors import CleaveError
 from cleave.frontend import capture
 from tests.frontend.agreement import agrees, evaluated
@@ -58,9 +59,10 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "int8": (lambda x: x.to(torch.int8), "dtype int8 is not supported"),
     "bits": (lambda x: x.long() & 3, "bits of integers are not supported"),
     "integer_product": (lambda x: x.long() @ x.long().T, "matmul: sums of integer products are not supported"),
-    "data_dependent_branch": (conditional, "error: torch.export: "),
+    "data_dependent_branch": (conditional, "error: torch.export: data-dependent: a branch or a size is decided by the values of a tensor"),
     "data_dependent_shape": (lambda x: x.nonzero(), "nonzero: "),
-    "item": (lambda x: x * x.sum().item(), "error: "),
+    "item": (lambda x: x * x.sum().item(), "item: takes a number from the values of a tensor"),
+    "groups": (lambda x: grouped(x), "must divide the number of heads in query"),
     "own_exception": (lambda x: x.reshape(5, 5), "error: torch.export: "),
     "write_to_slice": (lambda x: x[0].mul_(2), "mul_: writes to 'x' in place"),
     "slice_assignment": (lambda x: assign_to_slice(x), "error: "),
@@ -72,6 +74,11 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "trunc": (lambda x: torch.div(x, 2, rounding_mode="trunc"), "rounding_mode='trunc' is not supported"),
     "autocast": (lambda x: _autocast(x), "wrap_with_autocast: this operator is not supported"),
 }
+
+
+def grouped(x: Tensor) -> Tensor:
+    q, k = x.new_ones(1, 5, 3, 4), x.new_ones(1, 2, 3, 4)
+    return F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
 
 
 def _autocast(x: Tensor) -> Tensor:
@@ -111,13 +118,43 @@ def test_products_of_several_dtypes(name: str, dtype: torch.dtype) -> None:
         function(*args)
     with pytest.raises(CleaveError) as caught:
         capture(lambda a, b: function(a, b), args)
-    assert re.match(rf"{re.escape(__file__)}:\d+: error: .*(float32 and float|found torch.float)", str(caught.value))
+    assert re.match(rf"{re.escape(__file__)}:\d+: error: .*(float\d+ and float|found torch.float)", str(caught.value))
 
 
 def test_products_of_several_dtypes_that_sum_nothing() -> None:
     args = torch.ones(3), torch.ones(4, dtype=torch.float64)
     agrees(torch.outer, args)
     agrees(lambda a, b: torch.einsum("i,j->ij", a, b), args)
+
+
+class Own(torch.nn.Module):
+    """A module of the user's around two of PyTorch's."""
+
+    def __init__(self, first: torch.nn.Module) -> None:
+        super().__init__()
+        self.parts = torch.nn.Sequential(first, torch.nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.parts(x)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (torch.nn.AvgPool1d(2), "avg_pool1d: this operator is not supported (in the AvgPool1d);"),
+        (torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sequential(torch.nn.AvgPool1d(2))), "is not supported (in the AvgPool1d '1.0');"),
+        (Own(torch.nn.AvgPool1d(2)), "is not supported (in the AvgPool1d 'parts.0');"),
+        (torch.nn.Linear(7, 7), " (in the Linear);"),
+        (Own(torch.nn.Linear(7, 7)), " (in the Linear 'parts.0');"),
+        (torch.Tensor.sort, "sort: this operator is not supported; "),
+        (3, "there is nothing to compile in 3, of type int; give a function or a module"),
+    ],
+)
+def test_what_is_not_the_users_is_named_at_the_users_line(module: Any, message: str) -> None:
+    with pytest.raises(CleaveError) as caught:
+        cleave.compile(module, X)
+    assert re.match(rf"{re.escape(__file__)}:\d+: error: ", str(caught.value))
+    assert message in str(caught.value)
 
 
 def assign_to_slice(x: Tensor) -> Tensor:
@@ -184,7 +221,9 @@ def test_calls_are_checked() -> None:
         ((torch.randn(7, 4).double(), 2.0), "argument 'x' is torch.float64, compiled for torch.float32"),
         ((torch.randn(4), 2.0), "argument 'x' has 1 dimensions, compiled for 2"),
         ((torch.randn(7, 4), 3.0), "argument 'scale' is 3.0, compiled for 2.0"),
-        ((torch.randn(7, 4),), "another structure"),
+        ((torch.randn(7, 4),), "1 arguments are given; compiled for 2: x, scale"),
+        ((torch.randn(7, 4), 2.0, 2.0), "3 arguments are given; compiled for 2: x, scale"),
+        ((torch.randn(7, 4), {"a": [2.0]}), "argument 'scale' is {'a': \\[one value\\]}, compiled for one value"),
         ((1.5, 2.0), "argument 'x' is a float"),
     ):
         with pytest.raises(CleaveError, match=message):

@@ -118,12 +118,11 @@ def opaque(graph: Graph, op: Op, found: Sequence[Bound]) -> bool:
     match op.kind:
         case "select":
             return not all(arg.tame or graph.ops[place].kind == "constant" for arg, place in zip(args[1:], op.args[1:], strict=True))
-        case "sqrt" | "rsqrt" | "log":
+        case "log":
             return not (args[0].nonnegative or args[0].live or _given(graph, op.args[0]))
-        case "pow":
-            exponent = known_exponent(graph, op)
-            whole = exponent is None or exponent.denominator == 1
-            return not (whole or args[0].nonnegative or args[0].live or _given(graph, op.args[0]))
+        case "sqrt" | "rsqrt" | "pow":
+            signed = not (args[0].nonnegative or args[0].live or _given(graph, op.args[0]))
+            return signed and root_exponent(graph, op) is not None
         case "compare" if op.args[0] == op.args[1]:
             certain = op.attr[0] in ("lt", "gt") or (args[0].number and args[0].dead)
             return not certain and graph.ops[op.args[0]].dtype in FLOATS
@@ -132,6 +131,20 @@ def opaque(graph: Graph, op: Op, found: Sequence[Bound]) -> bool:
             return not all(other.low and not other.finite for other in others)
         case _:
             return False
+
+
+def root_exponent(graph: Graph, op: Op) -> Fraction | None:
+    """The exponent of an operation that raises to a multiple of 1/2 which is not whole, else None."""
+    match op.kind:
+        case "sqrt":
+            return Fraction(1, 2)
+        case "rsqrt":
+            return Fraction(-1, 2)
+        case "pow" if op.args:
+            exponent = known_exponent(graph, op)
+            return exponent if exponent is not None and exponent.denominator != 1 else None
+        case _:
+            return None
 
 
 def _given(graph: Graph, position: int) -> bool:

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from ..graph import DTYPES, Graph, Op
 from .attributes import axis_pairs, reduced_axes
-from .bounded import FLOATS, bounds, known_exponent, number, opaque
+from .bounded import FLOATS, bounds, known_exponent, number, opaque, root_exponent
 from .egraph import Call, EGraph, Exp, Leaf
 from .meaning import operation, truncates
 from .vanishing import divides_by_a_choice
@@ -144,8 +144,10 @@ class _Converter:
     def _algebra(self, op: Op, args: list[int]) -> int | None:
         """The class of an operation of real arithmetic, None for any other or where it must stay as written."""
         e = self.egraph
-        if divides_by_a_choice(self.graph, op) or self._opaque(op):
+        if divides_by_a_choice(self.graph, op):
             return None
+        if self._opaque(op):
+            return self._root(op, args[0])
         match op.kind:
             case "constant":
                 value = number(op)
@@ -188,6 +190,17 @@ class _Converter:
                 return self._sum(args, reduced_axes(op))
             case _:
                 return None
+
+    def _root(self, op: Op, c: int) -> int | None:
+        """A power of the root of what may be negative, which is not made of the roots of its factors; None for other operations."""
+        e, exponent = self.egraph, root_exponent(self.graph, op)
+        if exponent is None:
+            return None
+        root = e.known(Call("sqrt", (), "f32", (c,)), e.space.unknown("sqrt", [e.value(c)]))
+        made = e.product({root: 2 * exponent})
+        if made is not None and op.kind == "rsqrt":
+            e.add_node(made, Call("rsqrt", (), "f32", (c,)))
+        return made
 
     def _opaque(self, op: Op) -> bool:
         return bool(op.args) and opaque(self.graph, op, self.bounds)

@@ -19,7 +19,7 @@ from ..extents import Extent, extent
 from ..graph import Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
-from .bounded import FLOATS, Bound, Facts, bound, facts, known_exponent, number, opaque, positive, with_facts
+from .bounded import FLOATS, Bound, Facts, bound, facts, known_exponent, number, opaque, positive, root_exponent, with_facts
 from .keys import Key, key_of, without_constant_axes
 from .values import Space, Value
 from .vanishing import divides_by_a_choice
@@ -132,6 +132,9 @@ def moved_axes(op: Op, operands: Sequence[Op]) -> tuple[list[tuple[str, ...]], t
 def operation(graph: Graph, space: Space, op: Op, args: Sequence[Value], unknown: bool = False) -> Value:
     """The value of one operation; as an `unknown` function where the algebra does not see through it (see `bounded`)."""
     axes = reduced_axes(op)
+    exponent = root_exponent(graph, op)
+    if unknown and exponent is not None:
+        return space.raise_to(space.unknown("sqrt", args[:1]), 2 * exponent)
     if unknown or divides_by_a_choice(graph, op):
         name = f"{op.kind} {op.attr}"
         if op.dtype != "i1":

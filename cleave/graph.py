@@ -32,7 +32,8 @@ from .extents import Extent
 from .layouts import layout_axes
 
 UNARY = (
-    "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "abs", "erf", "not",
+    "neg", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "abs",
+    "erf", "erfc", "not",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "floordiv", "mod", "and", "or")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")

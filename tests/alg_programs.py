@@ -63,7 +63,10 @@ alg.graph @everything
   %12 = alg.cos %11 : !alg.tensor<[m, n], f32>
   %13 = alg.abs %12 : !alg.tensor<[m, n], f32>
   %14 = alg.erf %13 : !alg.tensor<[m, n], f32>
-  %15 = alg.add %14, %y : !alg.tensor<[m, n], f32>
+  %grown = alg.expm1 %14 : !alg.tensor<[m, n], f32>
+  %slow = alg.log1p %grown : !alg.tensor<[m, n], f32>
+  %rest = alg.erfc %slow : !alg.tensor<[m, n], f32>
+  %15 = alg.add %rest, %y : !alg.tensor<[m, n], f32>
   %16 = alg.sub %15, %half : !alg.tensor<[m, n], f32>
   %17 = alg.mul %16, %2 : !alg.tensor<[m, n], f32>
   %18 = alg.div %17, %size : !alg.tensor<[m, n], f32>

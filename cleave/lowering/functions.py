@@ -3,13 +3,13 @@ Elementwise functions of `sched` on `tt` tensors.
 
 Triton has exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, floor and abs, for f32 and f64; 16-bit operands are computed in
 f32 and rounded once. The others are made of these: sigmoid without overflow to NaN, tanh by its series near 0, where the
-quotient cancels, pow by exp2 and log2 with the sign of an odd power.
+quotient cancels, expm1, log1p and erfc likewise, pow by exp2 and log2 with the sign of an odd power.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from xdsl.dialects import arith
@@ -42,6 +42,11 @@ _FLOAT_BINARY: Mapping[str, Callable[..., Operation]] = {
     "max": arith.MaximumfOp,
     "min": arith.MinimumfOp,
 }
+
+_ERFC = (
+    *(-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806),
+    *(0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277),
+)
 
 _INTEGER_BINARY: Mapping[str, Callable[..., Operation]] = {
     "add": arith.AddiOp,
@@ -106,6 +111,10 @@ class Functions:
                 return self.binary("mul", x, self.unary("sigmoid", inner))
             case "tanh":
                 return self.tanh(x)
+            case "expm1" | "log1p":
+                return self.near_zero(kind, x)
+            case "erfc":
+                return self.erfc(x)
             case _:
                 raise CleaveError(None, f"sched.{kind} has no Triton form")
 
@@ -119,11 +128,46 @@ class Functions:
         far = self.binary("div", self.binary("sub", one, e), self.binary("add", one, e))
         far = self.select(self.compare("lt", x, self.number(0.0, x)), self.unary("neg", far), far)
         square = self.binary("mul", x, x)
-        *rest, last = _tanh_series(11 if width(x.element) == 64 else 6)
-        near = self.number(last, x)
-        for coefficient in reversed(rest):
-            near = self.binary("add", self.binary("mul", near, square), self.number(coefficient, x))
+        near = self.series(_tanh_series(11 if width(x.element) == 64 else 6), square)
         return self.select(self.compare("lt", size, self.number(0.25, x)), self.binary("mul", near, x), far)
+
+    def near_zero(self, kind: str, x: Tensor) -> Tensor:
+        """exp(x) - 1 and log(1 + x), below 0.35 by series that round little: of exp without its first term, and 2 artanh(x / (2 + x))."""
+        one, wide = self.number(1.0, x), width(x.element) == 64
+        if kind == "expm1":
+            far = self.binary("sub", self.unary("exp", x), one)
+            near = self.binary("mul", self.series([1 / math.factorial(n) for n in range(1, 16 if wide else 10)], x), x)
+        else:
+            far = self.unary("log", self.binary("add", x, one))
+            ratio = self.binary("div", x, self.binary("add", x, self.number(2.0, x)))
+            near = self.series([2 / (2 * n + 1) for n in range(12 if wide else 6)], self.binary("mul", ratio, ratio))
+            near = self.binary("mul", near, ratio)
+        return self.select(self.compare("lt", self.unary("abs", x), self.number(0.35, x)), near, far)
+
+    def erfc(self, x: Tensor) -> Tensor:
+        """
+        1 - erf(x); of f32 from 1/2 up exp(-x^2) t exp(p(t)) with t = 1 / (1 + x / 2), x^2 by a part that is squared exactly and the rest.
+
+        In f64 the digits that the difference loses stay lost. Source: Press et al., Numerical Recipes in C, 1992, 6.2.
+        """
+        one = self.number(1.0, x)
+        near = self.binary("sub", one, self.unary("erf", x))
+        if width(x.element) == 64:
+            return near
+        size = self.binary("min", x, self.number(30.0, x))
+        t = self.binary("div", one, self.binary("add", one, self.binary("mul", size, self.number(0.5, x))))
+        part = self.binary("mul", self.unary("floor", self.binary("mul", size, self.number(16.0, x))), self.number(1 / 16, x))
+        rest = self.binary("mul", self.binary("sub", part, size), self.binary("add", part, size))
+        rest = self.unary("exp", self.binary("add", rest, self.series(_ERFC, t)))
+        far = self.binary("mul", self.unary("exp", self.unary("neg", self.binary("mul", part, part))), self.binary("mul", t, rest))
+        return self.select(self.compare("lt", x, self.number(0.5, x)), near, far)
+
+    def series(self, coefficients: Sequence[float], x: Tensor) -> Tensor:
+        """The polynomial of these coefficients, that of x^0 first."""
+        out = self.number(coefficients[-1], x)
+        for coefficient in coefficients[-2::-1]:
+            out = self.binary("add", self.binary("mul", out, x), self.number(coefficient, x))
+        return out
 
     def integer_unary(self, kind: str, x: Tensor) -> Tensor:
         """`kind(x)` on integers or booleans. Raises: CleaveError."""

@@ -27,6 +27,10 @@ def _erf_of(x: Array) -> Array:
     return _erf(x).astype(x.dtype)
 
 
+def _erfc_of(x: Array) -> Array:
+    return _erfc(x).astype(x.dtype)
+
+
 def _gelu(x: Array) -> Array:
     """x Phi(x) by erfc, which does not cancel for negative x."""
     return (0.5 * x * _erfc(-x.astype(np.float64) / math.sqrt(2))).astype(x.dtype)
@@ -55,7 +59,9 @@ def _silu(x: Array) -> Array:
 UNARY: dict[str, Callable[[Array], Array]] = {
     "neg": np.negative,
     "exp": np.exp,
+    "expm1": np.expm1,
     "log": np.log,
+    "log1p": np.log1p,
     "sqrt": np.sqrt,
     "rsqrt": _rsqrt,
     "tanh": np.tanh,
@@ -68,6 +74,7 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "cos": np.cos,
     "abs": np.abs,
     "erf": _erf_of,
+    "erfc": _erfc_of,
     "not": _not,
 }
 

@@ -23,7 +23,9 @@ from cleave.layouts import layout_axes, memory_shape
 _UNARY: Mapping[str, Callable[[Tensor], Tensor]] = {
     "neg": torch.neg,
     "exp": torch.exp,
+    "expm1": torch.expm1,
     "log": torch.log,
+    "log1p": torch.log1p,
     "sqrt": torch.sqrt,
     "rsqrt": torch.rsqrt,
     "tanh": torch.tanh,
@@ -36,6 +38,7 @@ _UNARY: Mapping[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
     "abs": torch.abs,
     "erf": torch.erf,
+    "erfc": torch.erfc,
     "not": torch.bitwise_not,
 }
 

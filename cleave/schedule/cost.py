@@ -23,7 +23,9 @@ BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "
 EXPENSIVE = (
     "exp",
     "exp2",
+    "expm1",
     "log",
+    "log1p",
     "log2",
     "tanh",
     "sigmoid",
@@ -33,6 +35,7 @@ EXPENSIVE = (
     "sin",
     "cos",
     "erf",
+    "erfc",
     "rsqrt",
     "sqrt",
     "div",

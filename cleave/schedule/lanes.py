@@ -36,6 +36,7 @@ _KEEPS_FINITE = (
     "sin",
     "cos",
     "erf",
+    "erfc",
 )
 
 

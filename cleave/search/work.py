@@ -15,7 +15,7 @@ from .cost import SILENT, iteration_space, volume
 
 MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL = 2.0, 4.0, 16.0
 """Work of an element of a contraction, of other arithmetic, and of exp and its like."""
-TRANSCENDENTALS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf", "pow")
+TRANSCENDENTALS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "sin", "cos", "erf", "erfc", "pow")
 
 
 def work(graph: Graph, sizes: Mapping[str, int], hoist: bool = False) -> float:

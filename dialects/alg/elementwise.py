@@ -222,10 +222,31 @@ class CosOp(UnaryOp):
 
 
 @irdl_op_definition
+class Expm1Op(UnaryOp):
+    """`out = exp(arg) - 1`, as accurate near 0 as elsewhere. Rewrites do not see through it."""
+
+    name = "alg.expm1"
+
+
+@irdl_op_definition
+class Log1pOp(UnaryOp):
+    """`out = log(1 + arg)`, as accurate near 0 as elsewhere. Rewrites do not see through it."""
+
+    name = "alg.log1p"
+
+
+@irdl_op_definition
 class ErfOp(UnaryOp):
     """The error function."""
 
     name = "alg.erf"
+
+
+@irdl_op_definition
+class ErfcOp(UnaryOp):
+    """`out = 1 - erf(arg)`, as accurate where that is small as elsewhere."""
+
+    name = "alg.erfc"
 
 
 @irdl_op_definition

@@ -260,10 +260,31 @@ class CosOp(FloatUnaryOp):
 
 
 @irdl_op_definition
+class Expm1Op(FloatUnaryOp):
+    """`out = exp(arg) - 1`, as accurate near 0 as elsewhere."""
+
+    name = "sched.expm1"
+
+
+@irdl_op_definition
+class Log1pOp(FloatUnaryOp):
+    """`out = log(1 + arg)`, as accurate near 0 as elsewhere."""
+
+    name = "sched.log1p"
+
+
+@irdl_op_definition
 class ErfOp(FloatUnaryOp):
     """The error function."""
 
     name = "sched.erf"
+
+
+@irdl_op_definition
+class ErfcOp(FloatUnaryOp):
+    """`out = 1 - erf(arg)`, as accurate where that is small as elsewhere."""
+
+    name = "sched.erfc"
 
 
 @irdl_op_definition

@@ -107,6 +107,9 @@ alg.graph @unary axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>, %i: !alg.ten
   %12 = alg.sin %x : !alg.tensor<[m, n], f32>
   %13 = alg.cos %x : !alg.tensor<[m, n], f32>
   %14 = alg.erf %x : !alg.tensor<[m, n], f32>
+  %erfc = alg.erfc %x : !alg.tensor<[m, n], f32>
+  %expm1 = alg.expm1 %x : !alg.tensor<[m, n], f32>
+  %log1p = alg.log1p %x : !alg.tensor<[m, n], f32>
   %15 = alg.not %b : !alg.tensor<[n], i1>
   %16 = alg.cast %x {why = "dot"} : !alg.tensor<[m, n], bf16>
   alg.yield %14
@@ -127,6 +130,9 @@ alg.graph @unary axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>, %i: !alg.ten
 // CHECK-NEXT:    = alg.sin %x : !alg.tensor<[m, n], f32>
 // CHECK-NEXT:    = alg.cos %x : !alg.tensor<[m, n], f32>
 // CHECK-NEXT:    = alg.erf %x : !alg.tensor<[m, n], f32>
+// CHECK-NEXT:    %erfc = alg.erfc %x : !alg.tensor<[m, n], f32>
+// CHECK-NEXT:    %expm1 = alg.expm1 %x : !alg.tensor<[m, n], f32>
+// CHECK-NEXT:    %log1p = alg.log1p %x : !alg.tensor<[m, n], f32>
 // CHECK-NEXT:    = alg.not %b : !alg.tensor<[n], i1>
 // CHECK-NEXT:    = alg.cast %x {why = "dot"} : !alg.tensor<[m, n], bf16>
 

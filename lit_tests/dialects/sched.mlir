@@ -114,6 +114,9 @@ sched.kernel @elementwise () warps 4 stages 3 {
   %sin = sched.sin %x : !sched.tile<[m = 4], f32>
   %cos = sched.cos %x : !sched.tile<[m = 4], f32>
   %erf = sched.erf %x : !sched.tile<[m = 4], f32>
+  %erfc = sched.erfc %x : !sched.tile<[m = 4], f32>
+  %expm1 = sched.expm1 %x : !sched.tile<[m = 4], f32>
+  %log1p = sched.log1p %x : !sched.tile<[m = 4], f32>
   %add = sched.add %x, %y : !sched.tile<[m = 4, n = 8], f32>
   %sub = sched.sub %x, %y : !sched.tile<[m = 4, n = 8], f32>
   %mul = sched.mul %x, %y : !sched.tile<[m = 4, n = 8], f32>
@@ -161,6 +164,9 @@ sched.kernel @elementwise () warps 4 stages 3 {
 // CHECK-NEXT:   %sin = sched.sin %x : !sched.tile<[m = 4], f32>
 // CHECK-NEXT:   %cos = sched.cos %x : !sched.tile<[m = 4], f32>
 // CHECK-NEXT:   %erf = sched.erf %x : !sched.tile<[m = 4], f32>
+// CHECK-NEXT:   %erfc = sched.erfc %x : !sched.tile<[m = 4], f32>
+// CHECK-NEXT:   %expm1 = sched.expm1 %x : !sched.tile<[m = 4], f32>
+// CHECK-NEXT:   %log1p = sched.log1p %x : !sched.tile<[m = 4], f32>
 // CHECK-NEXT:   %add = sched.add %x, %y : !sched.tile<[m = 4, n = 8], f32>
 // CHECK-NEXT:   %sub = sched.sub %x, %y : !sched.tile<[m = 4, n = 8], f32>
 // CHECK-NEXT:   %mul = sched.mul %x, %y : !sched.tile<[m = 4, n = 8], f32>

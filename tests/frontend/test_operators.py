@@ -45,6 +45,7 @@ CASES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "remainder": ("x: torch.arange(x.shape[1]) % 3 * x", (X,)),
     "pow": ("x: (x**2, x**3, x**0.5, x**-0.5, x**-1, x**4, x**1.7, 2**x)", (positive(3, 4),)),
     "unary": ("x: (x.exp(), x.sin(), x.cos(), x.tanh(), x.sigmoid(), x.abs(), -x, x.erf(), x.square(), x.reciprocal())", (Y,)),
+    "special_functions": ("x: (torch.special.erfc(x), torch.special.expm1(x), torch.special.log1p(x.abs()))", (X,)),
     "roots": ("x: (x.sqrt(), x.rsqrt(), x.log(), x.log2(), x.log1p(), x.exp2(), x.expm1(), x.log10())", (positive(3, 4),)),
     "activations": ("x: (F.relu(x), F.silu(x), F.gelu(x), F.gelu(x, approximate='tanh'), F.softplus(x), F.leaky_relu(x))", (Y,)),
     "more_activations": (
@@ -263,3 +264,32 @@ def test_remainders_are_exact() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         a, b = x[:4].to(dtype), y[:4].to(dtype)
         torch.testing.assert_close(cleave.compile(lambda x, y: x % y, a, b)(a, b), a % b, rtol=0, atol=0)
+
+
+SMALL: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "softplus": F.softplus,
+    "logsigmoid": F.logsigmoid,
+    "elu": F.elu,
+    "selu": F.selu,
+    "celu": F.celu,
+    "sinh": torch.sinh,
+    "erfc": torch.erfc,
+    "loss": lambda x: F.binary_cross_entropy_with_logits(x, (x > 0).to(x.dtype), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_digits_that_a_difference_would_lose(name: str) -> None:
+    """Small arguments, those where a series ends, and those with small results: ten units in the last place of f32."""
+    function = SMALL[name]
+    sizes = torch.cat((10.0 ** torch.arange(-30, 0), torch.linspace(0.3, 0.8, 51), torch.tensor([3.0, 5.0, 9.0])))
+    x = sizes if name in ("log1p", "loss") else torch.cat((sizes, -sizes))
+    torch.testing.assert_close(cleave.compile(function, x)(x).double(), function(x.double()), rtol=10 * 2.0**-23, atol=1e-40)
+
+
+def test_infinities_of_functions_made_of_series() -> None:
+    x = torch.tensor([math.inf, -math.inf, math.nan, -1.0, -2.0, 90.0, -90.0])
+    for function in (torch.log1p, torch.expm1, torch.erfc, F.softplus, F.elu):
+        torch.testing.assert_close(cleave.compile(function, x)(x), function(x), rtol=1e-6, atol=0, equal_nan=True)

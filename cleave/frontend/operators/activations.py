@@ -34,7 +34,7 @@ class Formula:
 
     def softplus(self, x: Operand) -> Value:
         """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|))."""
-        tail = self("log", self("add", self("exp", self("neg", self("abs", x))), 1.0))
+        tail = self("log1p", self("exp", self("neg", self("abs", x))))
         return self("add", self("relu", x), tail)
 
 
@@ -53,11 +53,13 @@ _FORMULAS: dict[str, Callable[[Formula, Value], Value]] = {
     "log_sigmoid": lambda f, x: f("neg", f.softplus(f("neg", x))),
     "softsign": lambda f, x: f("div", x, f("add", f("abs", x), 1.0)),
     "tan": lambda f, x: f("div", f("sin", x), f("cos", x)),
-    "sinh": lambda f, x: f("mul", f("sub", f("exp", x), f("exp", f("neg", x))), 0.5),
+    "sinh": lambda f, x: f("mul", f("sub", f("expm1", x), f("expm1", f("neg", x))), 0.5),
     "cosh": lambda f, x: f("mul", f("add", f("exp", x), f("exp", f("neg", x))), 0.5),
-    "erfc": lambda f, x: f("sub", 1.0, f("erf", x)),
     "special_expit": lambda f, x: f("sigmoid", x),
     "special_erf": lambda f, x: f("erf", x),
+    "special_erfc": lambda f, x: f("erfc", x),
+    "special_expm1": lambda f, x: f("expm1", x),
+    "special_log1p": lambda f, x: f("log1p", x),
 }
 
 for _name, _function in _FORMULAS.items():
@@ -89,7 +91,7 @@ def leaky_relu(cx: Lowering, result: Result, self: Value, negative_slope: float 
 def elu(cx: Lowering, result: Result, self: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
     """scale * x where positive, else scale * alpha * (exp(input_scale x) - 1)."""
     f = Formula(cx, result)
-    below = f("mul", f("sub", f("exp", f("mul", self, input_scale)), 1.0), alpha)
+    below = f("mul", f("expm1", f("mul", self, input_scale)), alpha)
     return f("mul", f.where_positive(self, self, below), scale)
 
 

@@ -108,7 +108,9 @@ def choose(cx: Lowering, dtype: torch.dtype, condition: Operand, then: Operand, 
 _UNARY = {
     "neg": "neg",
     "exp": "exp",
+    "expm1": "expm1",
     "log": "log",
+    "log1p": "log1p",
     "sqrt": "sqrt",
     "rsqrt": "rsqrt",
     "tanh": "tanh",
@@ -119,6 +121,7 @@ _UNARY = {
     "cos": "cos",
     "abs": "abs",
     "erf": "erf",
+    "erfc": "erfc",
 }
 
 
@@ -270,18 +273,6 @@ def _scaled(kind: str, before: float, after: float) -> Lower:
 lowers("exp2")(_scaled("exp", math.log(2), 1))
 lowers("log2")(_scaled("log", 1, 1 / math.log(2)))
 lowers("log10")(_scaled("log", 1, 1 / math.log(10)))
-
-
-@lowers("log1p")
-def log1p(cx: Lowering, result: Result, self: Value) -> Value:
-    """log(1 + self), without the extra digits near 0."""
-    return apply(cx, result, "log", apply(cx, result, "add", self, 1.0))
-
-
-@lowers("expm1")
-def expm1(cx: Lowering, result: Result, self: Value) -> Value:
-    """exp(self) - 1, without the extra digits near 0."""
-    return apply(cx, result, "sub", apply(cx, result, "exp", self), 1.0)
 
 
 @lowers("logical_not", "bitwise_not")

@@ -72,9 +72,9 @@ def l1_loss(cx: Lowering, result: Result, self: Value, target: Value, reduction:
 
 @lowers("binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(cx: Lowering, result: Result, self: Value, target: Value, reduction: int = _MEAN) -> Value:
-    """log(1 + exp(x)) - x * target, averaged or summed."""
+    """(1 - target) * x + log(1 + exp(-x)), averaged or summed."""
     f = Formula(cx, Result((), torch.promote_types(self.dtype, target.dtype)))
-    return _gathered_loss(cx, f("sub", f.softplus(self), f("mul", self, target)), reduction)
+    return _gathered_loss(cx, f("add", f("mul", f("sub", 1.0, target), self), f.softplus(f("neg", self))), reduction)
 
 
 def _difference(cx: Lowering, value: Value, target: Value) -> Value:

@@ -214,7 +214,8 @@ def _worse(original: Graph, exact: list[list[Array]], ours: list[list[Array]], t
 def _size(exact: Array) -> float:
     """The root mean square of what is finite; 1 where all is 0."""
     finite = exact[np.isfinite(exact)]
-    return float(np.sqrt(np.mean(finite**2))) or 1.0 if finite.size else 1.0
+    top = float(np.max(np.abs(finite), initial=0.0))
+    return top * float(np.sqrt(np.mean((finite / top) ** 2))) if top else 1.0
 
 
 def _largest(errors: list[Array]) -> float:

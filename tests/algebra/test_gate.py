@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -158,3 +159,11 @@ def test_chunks_are_small_too() -> None:
     result = gate(graphs[0], graphs)
     assert result.kept == (0, 1) and not result.unchecked
     assert time.perf_counter() - start < 1
+
+
+def test_exact_results_without_a_square_in_float64_warn_of_nothing() -> None:
+    """Elements that f32 has no value for say nothing of a candidate, whatever they are in float64."""
+    p = Program({"m": ROWS, "n": 5}, {"x": "m n"}, "f32")
+    large = p.graph(p("mul", p("exp", p("mul", 0, 0)), p.number(1e30)), p("mul", p("mul", 0, p.number(1e30)), p.number(1e200)))
+    with warnings.catch_warnings(action="error"):
+        assert gate(large, [large]).kept == (0,)

@@ -131,18 +131,19 @@ class Measure:
     """
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
-    The pass follows the program at `place` (0 first, 1 last) of every grid dimension; programs may have other trips along those that are
-    `varying`, `longest` is the most steps of a program. With `sorted` long programs come first. `last` is what the last of `arrivals`
-    programs does besides; these are 0 where there is no such work.
+    The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
+    have other trips along those that are `varying`, `longest` is the most `steps` of one. With `sorted` long programs come first. `last`
+    is what the last of `arrivals` programs does besides; these are 0 where there is no such work.
     """
 
-    def __init__(self, kernel: Kernel, sizes: Sizes, place: float = 0.5) -> None:
+    def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
         self.kernel = kernel
-        self.place = place
+        self.places = places
+        self.steps = (0.0,) * len(places)
         self.counts = Counts()
         self.last = Counts()
         self.arrivals = 0
-        self.scalars: dict[int, int] = {}
+        self.scalars: dict[int, tuple[int, ...]] = {}
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
@@ -156,15 +157,17 @@ class Measure:
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
         for name, var in kernel.sizes:
-            self.scalars[id(var)] = sizes.hint(name) if name in sizes.extents else sizes.values[name]
+            self.scalars[id(var)] = (sizes.hint(name) if name in sizes.extents else sizes.values[name],) * len(places)
         self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
         for dim in kernel.grid:
-            self.scalars[id(dim.start)] = min(int(self.grid[dim.dim] * place), self.grid[dim.dim] - 1) * dim.tile
+            count = self.grid[dim.dim]
+            self.scalars[id(dim.start)] = tuple(min(int(count * place), count - 1) * dim.tile for place in places)
             self.sources[id(dim.start)] = frozenset((dim.dim,))
         self.varying: frozenset[str] = frozenset()
         self.sorted = False
+        self.within = (1.0,) * len(places)
         self.body(kernel.body, 1.0, False)
-        self.longest = self.counts.steps
+        self.longest = max(self.steps)
 
     @property
     def varies(self) -> bool:
@@ -192,7 +195,8 @@ class Measure:
                 case Range(out=out, start=start):
                     self.sources[id(out)] = self._from((start,))
                     if id(start) in self.scalars:
-                        self.scalars[id(out)] = self.scalars[id(start)] + out.type.dims[0][1] // 2
+                        middle = out.type.dims[0][1] // 2
+                        self.scalars[id(out)] = tuple(value + middle for value in self.scalars[id(start)])
                 case Load():
                     self._load(statement, trips, looped)
                 case Store(buffer=buffer, index=index, value=value):
@@ -210,20 +214,21 @@ class Measure:
                 case For():
                     self._loop(statement, trips)
                 case Last():
-                    self.arrivals = max(1, self.scalars.get(id(statement.count), 1))
-                    every, self.counts = self.counts, self.last
+                    self.arrivals = max(1, *self.scalars.get(id(statement.count), (1,)))
+                    every, self.counts, steps = self.counts, self.last, self.steps
                     self.body(statement.body, trips, False)
-                    self.counts = every
+                    self.counts, self.steps = every, steps
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
             # Index tiles stand for the element in their middle.
             self.sources[id(op.out)] = self._from(op.args)
-            values = [self.scalars.get(id(arg)) for arg in op.args]
+            known = [values for arg in op.args if (values := self.scalars.get(id(arg))) is not None]
             if op.kind == "constant":
-                self.scalars[id(op.out)] = int(op.attr[0])
-            elif all(value is not None for value in values):
-                self.scalars[id(op.out)] = _integer(op.kind, [value for value in values if value is not None], self.place)
+                self.scalars[id(op.out)] = (int(op.attr[0]),) * len(self.places)
+            elif len(known) == len(op.args):
+                each = zip(zip(*known, strict=True), self.places, strict=True)
+                self.scalars[id(op.out)] = tuple(_integer(op.kind, values, place) for values, place in each)
             if not op.out.type.dims:
                 return
         if op.kind in ("constant", "broadcast"):
@@ -277,46 +282,32 @@ class Measure:
             self.widest = max(self.widest, _elements(out) * 4)
 
     def _loop(self, op: For, trips: float) -> None:
-        start, stop = self.scalars.get(id(op.start), 0), self.scalars.get(id(op.stop), 0)
+        unknown = (0,) * len(self.places)
+        starts, stops = self.scalars.get(id(op.start), unknown), self.scalars.get(id(op.stop), unknown)
         self.varying = self.varying | self._from((op.start, op.stop))
-        count = max(0, -(-(stop - start) // op.step))
-        self.scalars[id(op.index)] = start + (count // 2) * op.step
+        counts = [max(0, -(-(stop - start) // op.step)) for start, stop in zip(starts, stops, strict=True)]
+        self.scalars[id(op.index)] = tuple(start + (count // 2) * op.step for start, count in zip(starts, counts, strict=True))
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
         self.carried = max(self.carried, sum(_elements(entry.inner) * max(4, BYTES[entry.inner.type.dtype]) for entry in op.carried))
-        self.counts.steps += count * trips
+        outer, self.within = self.within, tuple(before * count for before, count in zip(self.within, counts, strict=True))
+        average = sum(self.within) / len(self.places)
+        self.steps = tuple(before + more for before, more in zip(self.steps, self.within, strict=True))
+        self.counts.steps += average
         outside, self.staged = self.staged, Staged()
-        self.body(op.body, trips * count, True)
+        self.body(op.body, average, True)
         outside.enclose(self.staged)
-        self.staged = outside
+        self.staged, self.within = outside, outer
 
 
 def measure(kernel: Kernel, sizes: Sizes) -> Measure:
     """A kernel's counts, averaged over programs where their trips differ."""
     out = Measure(kernel, sizes)
     if out.varies:
-        samples = [Measure(kernel, sizes, place) for place in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        out.counts = _averaged([sample.counts for sample in samples])
-        out.flops = sum(sample.flops for sample in samples) / len(samples)
-        out.longest = max(sample.longest for sample in samples)
-        falling = all(before.longest >= after.longest for before, after in itertools.pairwise(samples))
+        samples = Measure(kernel, sizes, (0.0, 0.25, 0.5, 0.75, 1.0))
+        out.counts, out.flops, out.longest = samples.counts, samples.flops, samples.longest
+        falling = all(before >= after for before, after in itertools.pairwise(samples.steps))
         out.sorted = falling and len(out.varying) == 1 and kernel.grid[-1].dim in out.varying
-    return out
-
-
-def _averaged(samples: Sequence[Counts]) -> Counts:
-    share = 1 / len(samples)
-    out = Counts()
-    for one in samples:
-        out.dots += one.dots * share
-        out.dots32 += one.dots32 * share
-        out.exps += one.exps * share
-        out.work += one.work * share
-        out.shared += one.shared * share
-        out.steps += one.steps * share
-        for table, part in ((out.reads, one.reads), (out.writes, one.writes)):
-            for name, amount in part.items():
-                table[name] = table.get(name, 0.0) + amount * share
     return out
 
 
@@ -335,7 +326,10 @@ def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | Non
 
 
 def _elements(var: Var) -> int:
-    return prod(size for _, size in var.type.dims)
+    out = 1
+    for _, size in var.type.dims:
+        out *= size
+    return out
 
 
 def _integer(kind: str, args: Sequence[int], place: float) -> int:

@@ -59,7 +59,7 @@ class Candidate:
 class Fusion:
     """
     Partitions one graph. `tried` are the partitions estimated on the way, by their cuts. With `frugal`, which is the last resort,
-    kernels that fit in no other way hold as little as they may.
+    kernels that fit in no other way hold as little as they may. `shared` is for graphs that have kernels in common.
     """
 
     source: Source
@@ -69,11 +69,12 @@ class Fusion:
     forced: tuple[int, ...] = field(init=False)
     patient: bool = field(init=False)
     frugal: bool = False
+    shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]] = field(default_factory=lambda: {})
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
     _rough: list[Candidate] | None = None
 
     def __post_init__(self) -> None:
-        self.kernels = Kernels(self.source, self.target, self.options)
+        self.kernels = Kernels(self.source, self.target, self.options, shared=self.shared)
         self.forced = self.source.cuts
         self.patient = sum(op.kind in REDUCING for op in self.source.graph.ops) <= FEW_REDUCTIONS
 
@@ -246,9 +247,10 @@ class Fusion:
     def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         try:
             found = self.kernels.choose(group, stored, True)
-            if found is None and self.patient:
-                found = self.kernels.choose(group, stored, False)
-            return self.kernels.least(group, stored) if found is None and self.frugal else found
+            # What fits with no coarse plan, which has the smallest tiles of each role, hardly ever fits with another.
+            if found is None and self.frugal:
+                found = self.kernels.choose(group, stored, False) or self.kernels.least(group, stored)
+            return found
         except EntangledError:
             return None
 

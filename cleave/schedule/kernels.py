@@ -18,7 +18,7 @@ from .partition import Item, Source, needs, problem_of
 from .pieces import in_pieces, variants
 from .plans import launches, least_plans, plans
 from .problem import Problem
-from .program import For, Kernel, LibraryCall, walk
+from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
 from .roles import Pieces, Plan
 from .statements import InfeasibleError
 from .targets import Target
@@ -52,7 +52,8 @@ class ScheduleOptions:
 class Choice:
     """
     A scheduled kernel: its plan, code and estimate. With `call` a library routine computes the same and is run instead. With a
-    `counter` its last programs to arrive do what would be a second kernel.
+    `counter` its last programs to arrive do what would be a second kernel. `names` are buffers that are called otherwise than in the
+    code and the call, which are another kernel's that computes the same.
     """
 
     plan: Plan
@@ -60,19 +61,32 @@ class Choice:
     cost: Cost
     call: LibraryCall | None = None
     counter: Counter | None = None
+    names: tuple[tuple[str, str], ...] = ()
+
+    def named(self) -> Choice:
+        """The same with the buffers of its code and its call under their own names."""
+        if not self.names:
+            return self
+        table = dict(self.names)
+        call = self.call
+        if call is not None:
+            call = replace(call, out=table.get(call.out, call.out), args=tuple(table.get(name, name) for name in call.args))
+        return replace(self, kernel=renamed(self.kernel, table), call=call, names=())
 
 
 @dataclass(slots=True)
 class Kernels:
     """
     Ranks ways to run the kernels of one graph; what several partitions share is done once. `coarse` tries few tiles. `unfit` is the
-    first operation that no kernel can store on the machine, and why.
+    first operation that no kernel can store on the machine, and why. `shared` keeps what was ranked for kernels of this and other graphs
+    by what they compute, with the names of their buffers.
     """
 
     source: Source
     target: Target
     options: ScheduleOptions
     unfit: tuple[int, str] | None = None
+    shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]] = field(default_factory=lambda: {})
     _ranked: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
     _joined: dict[tuple[object, ...], tuple[Choice, ...]] = field(default_factory=lambda: {})
 
@@ -85,7 +99,13 @@ class Kernels:
         key = (coarse, tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
-            self._ranked[key] = self._rank(problem, coarse)
+            names, computed = _structure(problem)
+            known = self.shared.get((coarse, computed))
+            if known is None:
+                known = self.shared[coarse, computed] = names, self._rank(problem, coarse)
+            before, found = known
+            other = tuple((old, new) for old, new in zip(before, names, strict=True) if old != new)
+            self._ranked[key] = tuple(replace(choice, names=other) for choice in found) if other else found
         return self._ranked[key]
 
     def least(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
@@ -214,6 +234,28 @@ class Kernels:
             replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
             for choice in kept
         )
+
+
+def _structure(problem: Problem) -> tuple[tuple[str, ...], object]:
+    """
+    The names of the buffers of a kernel's work, and all that its ranking rests on but these names. Buffers are numbered as they occur,
+    so work that is the same in two graphs, or at two places of one, is equal.
+    """
+    names: dict[str, int] = {}
+
+    def buffer(of: Buffer) -> object:
+        return names.setdefault(of.name, len(names)), of.axes, of.dtype, of.strides, of.divisor, of.aligned
+
+    ops: list[object] = []
+    for op in problem.graph.ops:
+        attr = buffer(problem.buffers[int(str(op.attr[0]))]) if op.kind == "input" else repr(op.attr)
+        ops.append((op.kind, op.args, op.axes, op.dtype, attr))
+    results = tuple((result.op, buffer(result.buffer), result.raw) for result in problem.results)
+    sizes = problem.sizes
+    axes = tuple((axis.name, sizes.extents[axis.name].text, axis.chunk_of) for axis in problem.graph.axes)
+    degrees = tuple(tuple(sorted(degree.items())) for degree in problem.degrees)
+    bound = tuple(sorted(sizes.values.items())), tuple(sorted(sizes.dynamic)), problem.graph.symbols
+    return tuple(names), (tuple(ops), results, axes, degrees, bound)
 
 
 def library_call(problem: Problem) -> LibraryCall | None:

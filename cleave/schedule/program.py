@@ -13,9 +13,10 @@ accessed; they give `other`, or poison (NaN) where `other` is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from ..extents import Extent
 
@@ -264,3 +265,19 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         if isinstance(statement, For | Last):
             yield from walk(statement.body)
+
+
+def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """The kernel with some of its buffers, and the values read from them, called otherwise."""
+    memo: dict[int, Any] = {id(dim.count): dim.count for dim in kernel.grid}
+    used = [statement.buffer for statement in walk(kernel.body) if isinstance(statement, Load | Store)]
+    used += [statement.counter for statement in walk(kernel.body) if isinstance(statement, Last)]
+    memo |= {id(buffer): replace(buffer, name=names.get(buffer.name, buffer.name)) for buffer in (*kernel.buffers, *used)}
+    out = deepcopy(kernel, memo)
+    for statement in walk(out.body):
+        if isinstance(statement, Load):
+            was = statement.out.note.partition(" ")[0]
+            if was in names:
+                statement.out.note = names[was] + statement.out.note.removeprefix(was)
+                statement.out.name = names.get(statement.out.name, statement.out.name)
+    return replace(out, written=tuple(names.get(name, name) for name in kernel.written))

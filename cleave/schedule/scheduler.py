@@ -60,6 +60,7 @@ def considered(
     failure: CleaveError | None = None
     notes: list[str] = []
     written = frozenset(product for product, _ in products(graphs[0]).values()) if chosen.library else frozenset[Product]()
+    shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]] = {}
     tried = list(enumerate(graphs[: chosen.alternatives]))
     if len(tried) < len(graphs):
         notes.append(f"alternatives {len(tried)} to {len(graphs) - 1}: not tried, the option alternatives is {chosen.alternatives}")
@@ -77,7 +78,7 @@ def considered(
         for count in counts:
             said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen, written)
+                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen, written, shared)
             except CleaveError as error:
                 failure = failure or error
                 notes.append(f"{said}: {error}")
@@ -155,6 +156,7 @@ def _fusion(
     target: Target,
     options: ScheduleOptions,
     written: frozenset[Product],
+    shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]],
 ) -> Fusion:
     """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
@@ -166,7 +168,7 @@ def _fusion(
     except ValueError as error:
         raise CleaveError(place, str(error), "run alg-stabilize first", op=graph.name) from error
     try:
-        fusion = Fusion(source, target, options)
+        fusion = Fusion(source, target, options, shared=shared)
         found = fusion.rough()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
@@ -183,6 +185,7 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
     """The program of a candidate with these ways to run its kernels: workspaces first, then a launch for each kernel."""
     source = candidate.source
     name = source.graph.name
+    choices = [choice.named() for choice in choices]
     kernels = [
         replace(choice.kernel, name=name if len(choices) == 1 else f"{name}_{group[0].buffer.name}")
         for group, choice in zip(candidate.groups, choices, strict=True)

@@ -323,17 +323,11 @@ class Tuner:
             picks = list(best.trial.picks)
             for place in range(len(picks)):
                 # Where nothing else differs, times tell which way of this kernel is best.
-                others = [
-                    state
-                    for state in own
-                    if all(
-                        pick == other
-                        for at, (pick, other) in enumerate(zip(state.trial.picks, own[0].trial.picks, strict=True))
-                        if at != place
-                    )
-                ]
-                if others:
-                    picks[place] = min(others, key=_measured).trial.picks[place]
+                alike: dict[tuple[int, ...], list[_State]] = {}
+                for state in own:
+                    alike.setdefault((*state.trial.picks[:place], *state.trial.picks[place + 1 :]), []).append(state)
+                others = max(alike.values(), key=len)
+                picks[place] = min(others, key=_measured).trial.picks[place]
             if all(tuple(picks) != state.trial.picks for state in own) and self._ways(self.space.trial(division, picks)):
                 out.append(self.space.trial(division, picks))
         return out

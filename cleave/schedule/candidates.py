@@ -2,8 +2,8 @@
 The programs worth timing, best first by the cost model.
 
 A program of one kernel competes with its other plans. In a program of several kernels each kernel is varied alone, the others
-as the model likes them best; what turns out best for each is then combined, so that the number of trials is the sum and not
-the product of the ways to run the kernels.
+as the model likes them best, and once all that a library can do is left to it; what turns out best for each is then combined,
+so that the number of trials is the sum and not the product of the ways to run the kernels.
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ class Space:
             for pick, way in enumerate(ways[1:], 1):
                 picks = (*best[:place], pick, *best[place + 1 :])
                 out.append(Trial(position, picks, seconds - ways[0].cost.seconds + way.cost.seconds))
+        called = tuple(next((pick for pick, way in enumerate(ways) if way.call is not None), 0) for ways in candidate.ranked)
+        if sum(pick > 0 for pick in called) > 1:
+            out.append(Trial(position, called, sum(ways[pick].cost.seconds for ways, pick in zip(candidate.ranked, called, strict=True))))
         return out
 
     def ways(self, division: int) -> tuple[int, ...]:

@@ -193,6 +193,13 @@ def test_kernels_are_varied_alone_and_combined_in_the_end() -> None:
     assert [entry.rank for entry in result.entries] == [None, 1, 2, 0], "the pair was not the model's"
 
 
+def test_the_pair_is_found_where_the_first_trial_varies_a_kernel() -> None:
+    """The model likes a varied trial best: what saves time in the other kernel is still seen against the common way."""
+    space = FakeSpace([[[10, 4, 11], [5, 2, 6]]])
+    clock = FakeClock({"0:0,0": 20, "0:1,0": 15, "0:2,0": 21, "0:0,1": 18, "0:0,2": 22, "0:1,1": 13})
+    assert tuned(space, FakePool(), clock).program.notes == ("0:1,1",)
+
+
 def test_a_kernel_that_does_not_fit_is_replaced_in_the_trials_of_the_others() -> None:
     space = FakeSpace([[[10, 11], [5, 6]]])
     clock = FakeClock({"0:1,0": 15, "0:1,1": 13})

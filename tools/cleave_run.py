@@ -1,8 +1,10 @@
 """
 `cleave-run`: run the programs of a module on the CPU, and compare two modules.
 
-Inputs are random (with a seed), constant, or read from an .npz file by name. Exit codes: 0 fine, 1 a mistake in a program or
-a difference above the tolerance, 2 a mistake in the command line.
+Modules of `alg`, `sched` and `tt` can be run; TTIR and Triton Python cannot. Inputs are random (with a seed), constant, or read
+from an .npz file by name. Two modules agree within --tolerance, by default 1e-6 where both run in f64, else what rounding to the
+narrowest float of arguments and results allows (1e-3 for f16, 8e-3 for bf16, 2e-5 for f32), as when candidates are tuned.
+Exit codes: 0 fine, 1 a mistake in a program or a difference above the tolerance, 2 a mistake in the command line.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import io
 import signal
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, cast, get_args
 
@@ -26,10 +30,11 @@ from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
 from cleave.files import read, told, write
 from cleave.parsing import parse_module, verify
-from cleave.reference.dtypes import rounded
+from cleave.reference.dtypes import TOLERANCES, rounded
 from cleave.universe import CLEAVE_UNIVERSE
 
 _SHOWN_IN_FULL = 64
+_EXACT = 1e-6
 _DIGITS = 18
 _ELEMENTS = 2**60
 """Arrays of so many float64 cannot be addressed."""
@@ -46,6 +51,20 @@ class Inputs:
     source: str
     seed: int
 
+    @cached_property
+    def file(self) -> dict[str, Array]:
+        """The arrays of the .npz file. Raises: CleaveError, OSError."""
+        return _archive(self.source)
+
+    def check(self, programs: Sequence[Runnable]) -> None:
+        """Raises: CleaveError for an .npz file with an array that no input of the programs takes, OSError."""
+        if not self.source.endswith(".npz"):
+            return
+        known = list(dict.fromkeys(slot.name for program in programs for slot in program.inputs))
+        unused = sorted(set(self.file) - set(known))
+        if unused:
+            raise CleaveError(self.source, f"no input takes the array '{unused[0]}'", f"the inputs are {', '.join(known) or 'none'}")
+
     def arrays(self, program: Runnable, sizes: Mapping[str, int]) -> list[Array]:
         """One array for each input, holding only values of its dtype. Raises: CleaveError, OSError, UsageError."""
         for slot in program.inputs:
@@ -56,13 +75,28 @@ class Inputs:
             draw = np.random.default_rng(self.seed)
             return [_random(draw, slot.dtype, program.shape(slot, sizes)) for slot in program.inputs]
         if self.source.endswith(".npz"):
-            file = _archive(self.source)
-            return [_chosen(file, slot, program.shape(slot, sizes)) for slot in program.inputs]
+            with in_file(self.source):
+                return [_chosen(self.file, slot, program.shape(slot, sizes)) for slot in program.inputs]
         try:
             value = float(self.source)
         except ValueError:
             raise UsageError(f"--inputs '{self.source}' is neither random, a number nor an .npz file") from None
         return [_held(np.full(program.shape(slot, sizes), value), slot.dtype) for slot in program.inputs]
+
+
+@contextmanager
+def in_file(path: str) -> Generator[None]:
+    """Places errors that have no place in a file. Raises: CleaveError."""
+    try:
+        yield
+    except CleaveError as error:
+        if error.place:
+            raise
+        raise CleaveError(_spelled(path), error.found, error.advice, error.op) from error
+
+
+def _spelled(path: str) -> str:
+    return "stdin" if path == "-" else path
 
 
 def _random(draw: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -112,7 +146,7 @@ def loaded(path: str, alternative: int) -> tuple[Runnable, ...]:
         for name, dialect in universe.all_dialects.items():
             ctx.register_dialect(name, dialect)
     source = read(path)
-    module = parse_module(ctx, source, "stdin" if path == "-" else path)
+    module = parse_module(ctx, source, _spelled(path))
     verify(module)
     return runnables(module, alternative)
 
@@ -128,6 +162,16 @@ def chosen(programs: Sequence[Runnable], name: str) -> tuple[Runnable, ...]:
 def precision_of(program: Runnable, asked: Precision | None) -> Precision:
     """The precision asked for, by default float64 except for `tt`, which has only the declared one."""
     return asked or ("declared" if program.level == "tt" else "f64")
+
+
+def tolerance_of(program: Runnable, precisions: Sequence[Precision]) -> float:
+    """The relative error that two modules may have by default, run in these precisions."""
+    if set(precisions) == {"f64"}:
+        return _EXACT
+    if "declared" not in precisions:
+        return TOLERANCES["f32"]
+    dtypes = {slot.dtype for slot in (*program.inputs, *program.outputs)}
+    return max(TOLERANCES[dtype] for dtype in (*dtypes & set(TOLERANCES), "f64"))
 
 
 def run(program: Runnable, inputs: Sequence[Array], sizes: Mapping[str, int], precision: Precision) -> tuple[Array, ...]:
@@ -189,10 +233,21 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def bound(text: str) -> float:
+    """A number from 0 up. Raises: argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 up")
+    return value
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cleave-run", description="Runs the programs of a module on the CPU.")
     parser.add_argument("--version", action="version", version=f"cleave-run {__version__}")
-    parser.add_argument("file", help="module to run, - for standard input")
+    parser.add_argument("file", help="module of alg, sched or tt to run, - for standard input")
     parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
     parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")
     parser.add_argument("--seed", type=natural, default=0, help="seed of random inputs")
@@ -202,7 +257,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--print", dest="full", action="store_true", help="print every element of the results")
     parser.add_argument("--output", help="write the results to this .npz file, as result_0, result_1, ...")
     parser.add_argument("--compare", help="module to compare with, run on the same inputs; reports the errors of FILE against it")
-    parser.add_argument("--tolerance", type=float, default=1e-6, help="greatest relative error that --compare accepts")
+    parser.add_argument("--tolerance", type=bound, help="greatest relative error that --compare accepts, by default that of the dtypes")
     return parser.parse_args(argv)
 
 
@@ -217,18 +272,21 @@ def execute(args: argparse.Namespace) -> int:
         others = chosen(loaded(args.compare, 0), args.program)
         if len(others) != len(programs):
             raise UsageError(f"{args.file} has {len(programs)} programs, {args.compare} has {len(others)}; choose one with --program")
+    inputs.check(programs)
     accepted = True
     saved: dict[str, Any] = {}
     for program, other in zip(programs, others, strict=True):
-        sizes = program.sizes(given)
-        arrays = inputs.arrays(program, sizes)
-        results = run(program, arrays, sizes, precision_of(program, asked))
+        with in_file(args.file):
+            sizes = program.sizes(given)
+            arrays = inputs.arrays(program, sizes)
+            results = run(program, arrays, sizes, precision_of(program, asked))
         where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
         print(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
         for value in results:
             saved[f"result_{len(saved)}"] = value
         if other is not None:
-            accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
+            with in_file(args.compare):
+                accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
             continue
         for slot, value in zip(program.outputs, results, strict=True):
             print(described(slot, value, args.full))
@@ -246,7 +304,7 @@ def _compared(
     arrays: Sequence[Array],
     sizes: Mapping[str, int],
     asked: Precision | None,
-    tolerance: float,
+    tolerance: float | None,
 ) -> bool:
     """Prints the errors of the results against another program on the same inputs; true if all are within the tolerance."""
     shapes = [(slot.dtype, slot.layout) for slot in (*program.inputs, *program.outputs)]
@@ -254,7 +312,10 @@ def _compared(
         raise CleaveError(None, f"@{program.name} and @{other.name} differ in the dtypes or layouts of arguments or results")
     own = {symbol.name for symbol in other.symbols}
     others = other.sizes({name: size for name, size in sizes.items() if name in own})
-    expected = run(other, arrays, others, precision_of(other, asked))
+    precision = precision_of(other, asked)
+    expected = run(other, arrays, others, precision)
+    if tolerance is None:
+        tolerance = tolerance_of(program, (precision_of(program, asked), precision))
     accepted = True
     for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
         absolute, relative = errors(value, wanted)

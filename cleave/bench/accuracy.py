@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..runtime.clock import TOLERANCES
+from ..reference.dtypes import TOLERANCES
 from .cases import Case, Program, work_of
 
 PIECE_BYTES = 8 << 30

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import torch
 
 from cleave.graph import Graph
+from cleave.reference.dtypes import TOLERANCES
 from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
 
@@ -25,9 +26,6 @@ SENT_WHOLE = 16 << 20
 START_SECONDS = 60.0
 PREPARE_SECONDS = 20.0
 SAMPLE_SECONDS = 10.0
-
-TOLERANCES: Mapping[str, float] = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 2e-5}
-"""The relative error (norm of the difference over that of the result) a kernel may have, by the narrowest float of the program."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleave.tools import cleave_run
+from cleave.execution import Precision, Runnable, Slot
+from cleave.tools import cleave_opt, cleave_run
 
 PRODUCT = """
 alg.graph @product symbols [N(hint 6, multiple_of 2)] axes [m = 3, n = N, k = ?(positive)]
@@ -140,6 +141,7 @@ ZEROS = np.zeros((6, 3)), np.zeros(12)
         (_archive(x=np.full((6, 3), "a"), y=ZEROS[1]), "array 'x' is <U1, which is not real numbers; the program takes f32"),
         (_archive(x=ZEROS[0] * 1j, y=ZEROS[1]), "array 'x' is complex128, which is not real numbers"),
         (_archive(x=ZEROS[0]), "the file has no array 'y'; it has x"),
+        (_archive(x=ZEROS[0], y=ZEROS[1], z=ZEROS[1]), "no input takes the array 'z'; the inputs are x, y"),
         (_archive(x=ZEROS[1], y=ZEROS[1]), "array 'x' is [12], layout 'n m' makes it [6, 3]"),
     ],
 )
@@ -151,8 +153,53 @@ def test_files_that_hold_no_such_inputs(
     assert cleave_run.main([product, "--dims", "k=2", "--inputs", str(path)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
+    assert err.startswith(f"{path}: error: ")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_mistakes_in_sizes_name_the_module(product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cleave_run.main([product, "--dims", "k=2,z=4"]) == 1
+    assert capsys.readouterr().err.startswith(f"{product}: error: 'z' is not a symbol of @product")
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "x"])
+def test_a_tolerance_is_a_number_from_0_up(value: str, product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cleave_run.main([product, "--tolerance", value])
+    assert stopped.value.code == 2
+    assert f"argument --tolerance: '{value}' is not a number from 0 up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precisions", "expected"),
+    [
+        ("f16", ("f64", "f64"), 1e-6),
+        ("f16", ("f32", "f64"), 2e-5),
+        ("f16", ("declared", "f64"), 1e-3),
+        ("bf16", ("declared", "declared"), 8e-3),
+        ("f32", ("declared", "f64"), 2e-5),
+        ("i32", ("declared", "f64"), 2e-5),
+    ],
+)
+def test_the_default_tolerance_is_that_of_what_is_rounded(dtype: str, precisions: tuple[Precision, ...], expected: float) -> None:
+    slots = (Slot("x", dtype, "m"), Slot("i", "i64", "m"))
+    program = Runnable("f", "alg", (), (), slots, slots[:1], lambda inputs, sizes, precision: ())
+    assert cleave_run.tolerance_of(program, precisions) == expected
+
+
+def test_what_is_lowered_is_within_the_default_tolerance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A product of f16 matrices, through Triton's interpreter, against its meaning in f64."""
+    source, lowered = tmp_path / "a.mlir", tmp_path / "b.mlir"
+    source.write_text(
+        "alg.graph @product axes [m = 16, k = 16, n = 16] (%x: !alg.tensor<[m, k], f16>, %y: !alg.tensor<[k, n], f16>)"
+        " -> (!alg.tensor<[m, n], f16>) {\n  %p = alg.contract %x, %y over [k] : !alg.tensor<[m, n], f32>\n"
+        "  %c = alg.cast %p : !alg.tensor<[m, n], f16>\n  alg.yield %c\n}\n"
+    )
+    assert cleave_opt.main([str(source), "-p", "convert-alg-to-sched,convert-sched-to-tt", "-o", str(lowered)]) == 0
+    assert cleave_run.main([str(lowered), "--compare", str(source)]) == 0
+    assert cleave_run.main([str(lowered), "--compare", str(source), "--tolerance", "1e-6"]) == 1
+    assert "beyond --tolerance 1e-06" in capsys.readouterr().out
 
 
 def test_whole_numbers_are_not_rounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

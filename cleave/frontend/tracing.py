@@ -124,8 +124,8 @@ def module_of(node: Any) -> str:
     """
     The module of PyTorch's own that calls an operator, as `the ReLU 'layers.1'`; nothing for one of the user's, whose line says enough.
     """
-    entries: list[Any] = list((node.meta.get("nn_module_stack") or {}).values())
-    path, kind = entries[-1] if entries else ("", "")
+    entries: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+    path, kind = list(entries.values())[-1] if entries else ("", "")
     name = str(kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
     return _described(str(path), name.rpartition(".")[2]) if name.startswith("torch.") else ""
 
@@ -434,7 +434,8 @@ def _located(error: Exception, tensors: Sequence[str], place: str, owner: torch.
             place, module = f"{frame.f_code.co_filename}:{line}", ""
         own = frame.f_locals.get("self")
         if frame.f_code.co_name == "forward" and isinstance(own, torch.nn.Module) and type(own).__module__.startswith("torch."):
-            path = next((name for name, other in (owner or own).named_modules() if other is own), "")
+            named: Mapping[str, torch.nn.Module] = dict(cast(Any, owner or own).named_modules())
+            path = next((name for name, other in named.items() if other is own), "")
             module = f" (in {_described(path, type(own).__name__)})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = lines[0] if lines else type(error).__name__

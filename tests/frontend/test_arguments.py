@@ -42,18 +42,23 @@ def test_tensors_without_memory_to_read_are_refused(x: torch.Tensor) -> None:
         cleave.compile(lambda x: x * 2, x)
 
 
+def negated(x: torch.Tensor) -> torch.Tensor:
+    """A view of which the negative is read."""
+    return torch.complex(torch.zeros_like(x), x).conj().imag
+
+
 class Shifted(torch.nn.Module):
     """Adds a buffer that is negated when read."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shift = torch.nn.Buffer(torch._neg_view(X.clone()))
+        self.shift = torch.nn.Buffer(negated(X))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + 3 * self.shift
 
 
-Y = torch._neg_view(X + 1)
+Y = negated(X + 1)
 Z = torch.complex(X, X + 1).conj().imag
 NEGATED: dict[str, tuple[Callable[..., Any], torch.Tensor, torch.Tensor]] = {
     "at call time": (lambda x: x * 2, X, Y),

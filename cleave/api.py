@@ -44,7 +44,7 @@ class Kernel:
     """
     A compiled kernel: its Triton source and how it is launched.
 
-    `grid` are symbolic counts of programs, fastest varying first; `constants` are compile-time parameters.
+    `name` is that of its function in `source`, which may have other kernels too; `grid` are symbolic counts of programs, fastest varying first; `constants` are compile-time parameters.
     """
 
     name: str
@@ -313,9 +313,9 @@ def compile(
         lap("store")
     ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
     kernels = tuple(
-        Kernel(kernel.name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
+        Kernel(name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
         for variant in choice.variants
-        for kernel in variant.program.kernels
+        for kernel, name in zip(variant.program.kernels, variant.file.kernels.values(), strict=True)
     )
     return Compiled(graph, kernels, captured.bindings, ready, seconds, choice, cached)
 

@@ -75,3 +75,15 @@ def test_tensors_that_are_negated_when_read(name: str) -> None:
     function, example, x = NEGATED[name]
     compiled = cleave.compile(function, example)
     torch.testing.assert_close(compiled(x), function(x))
+
+
+def test_kernels_are_named_as_in_their_source() -> None:
+    """A program's only kernel, which would have the program's name, and several."""
+    matrix = torch.ones(256, 256)
+    for function in (lambda x: x.sum(-1), lambda x: (x @ x).softmax(-1) @ x):
+        compiled = cleave.compile(function, matrix)
+        names = [kernel.name for kernel in compiled.kernels]
+        assert names
+        assert len(set(names)) == len(names)
+        for kernel in compiled.kernels:
+            assert f"def {kernel.name}(" in kernel.source

@@ -275,9 +275,9 @@ def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     memo |= {id(buffer): replace(buffer, name=names.get(buffer.name, buffer.name)) for buffer in (*kernel.buffers, *used)}
     out = deepcopy(kernel, memo)
     for statement in walk(out.body):
-        if isinstance(statement, Load):
-            was = statement.out.note.partition(" ")[0]
-            if was in names:
-                statement.out.note = names[was] + statement.out.note.removeprefix(was)
-                statement.out.name = names.get(statement.out.name, statement.out.name)
+        var = None if isinstance(statement, Store | For | Last) else statement.out
+        if var is not None and var.name in names:
+            was, var.name = var.name, names[var.name]
+            if isinstance(statement, Load):
+                var.note = var.name + var.note.removeprefix(was)
     return replace(out, written=tuple(names.get(name, name) for name in kernel.written))

@@ -44,7 +44,8 @@ class Kernel:
     """
     A compiled kernel: its Triton source and how it is launched.
 
-    `name` is that of its function in `source`, which may have other kernels too; `grid` are symbolic counts of programs, fastest varying first; `constants` are compile-time parameters.
+    `name` is that of its function in `source`, which may have other kernels too; `grid` are symbolic counts of programs, fastest
+    varying first; `constants` are compile-time parameters.
     """
 
     name: str
@@ -271,6 +272,10 @@ def compile(
     `weights` names arguments that stay the same between calls. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
     A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not.
+
+    What is assumed: inputs are finite numbers, so that x / x is 1, x - x is 0 and sqrt(x)**2 is x; of infinities and NaN only what
+    follows has a meaning. A row of a softmax that is all -inf gives 0, its logsumexp -inf. Tests for NaN and infinity that the
+    function makes stay, but see these zeros after a softmax. Results are contiguous. f16 and bf16 intermediates are kept in f32.
     Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option, ValueError for one
     that is out of range.
     """

@@ -2,13 +2,16 @@
 
 import re
 import runpy
+import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 
-from cleave.tools import demo
+import cleave
+from cleave.tools import cleave_opt, cleave_run, demo
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,44 @@ def test_the_readme_shows_what_the_demo_prints(printed: list[str]) -> None:
     assert not stale, "copy these parts of the README anew from tools/demo"
 
 
+def test_the_commands_work_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each ends with exit code 0."""
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    (block,) = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
+    program = re.findall(r"```mlir\n(.*?)```", readme, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    Path("model.mlir").write_text(program)
+    for line in block.splitlines():
+        tool, *args = line.split()
+        assert {"cleave-opt": cleave_opt.main, "cleave-run": cleave_run.main}[tool](args) == 0, line
+    assert "against alg" in capsys.readouterr().out
+
+
+ASSUMED: list[tuple[str, str]] = [
+    ("x: x / x", "[1, 1, 1]"),
+    ("x: x - x", "[0, 0, 0]"),
+    ("x: x * 0", "[0, 0, 0]"),
+    ("x: x.sqrt() ** 2", "[0, -1, -inf]"),
+    ("x: x.masked_fill(x <= 0, -torch.inf).softmax(-1)", "[0, 0, 0]"),
+    ("x: x.masked_fill(x <= 0, -torch.inf).logsumexp(-1, keepdim=True)", "[-inf]"),
+    ("x: torch.where(x.isinf(), 7.0, x)", "[0, -1, 7]"),
+    ("x: torch.nan_to_num(x.masked_fill(x <= 0, -torch.inf).softmax(-1), 5.0)", "[0, 0, 0]"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ASSUMED)
+def test_what_is_assumed_is_so(text: str, expected: str) -> None:
+    """The section of the README, on zero, a negative number and an infinity."""
+    x = torch.tensor([0.0, -1.0, -torch.inf])
+    result = cleave.compile(eval(f"lambda {text}", {"torch": torch}), x)(x)
+    torch.testing.assert_close(result, torch.tensor(eval(expected, {"inf": torch.inf}), dtype=torch.float32))
+
+
+def test_results_are_contiguous() -> None:
+    x = torch.ones(2, 3)
+    assert cleave.compile(lambda x: x.T * 2, x)(x).is_contiguous()
+
+
 def test_the_way_from_pytorch_works_as_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """torch.export wants the function's file, so the block runs from one."""
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
@@ -50,3 +91,9 @@ def test_the_way_from_pytorch_works_as_shown(capsys: pytest.CaptureFixture[str],
     error = (names["result"].double() - exact).norm() / exact.norm()
     assert error < 1e-6
     assert "tl.dot" in capsys.readouterr().out
+
+
+def test_arguments_are_a_mistake() -> None:
+    script = Path(__file__).parent.parent.parent / "tools" / "demo"
+    done = subprocess.run([script, "x"], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "usage: tools/demo, without arguments\n")

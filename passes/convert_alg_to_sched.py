@@ -21,8 +21,10 @@ from cleave.bridge.alg import graphs_of
 from cleave.bridge.sched import module_of
 from cleave.dialects.alg import GraphOp
 from cleave.errors import CleaveError
+from cleave.explanation import explain
 from cleave.graph import Graph
-from cleave.schedule import ScheduleOptions, schedule, split_symbols, target
+from cleave.schedule import ScheduleOptions, schedule, space, split_symbols, target
+from cleave.schedule.explain import explained
 
 DEFAULT_HINT = 1024
 
@@ -42,16 +44,24 @@ class ConvertAlgToSchedPass(ModulePass):
     alternatives: int = ScheduleOptions().alternatives
     """The most alternatives tried for one graph."""
 
+    explain: bool = False
+    """Print, on standard error, the estimates of the chosen schedule and of the next ones, and why it was chosen."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
             machine = target(self.target)
         except ValueError as error:
             raise CleaveError(op, str(error), op=self.name) from error
+        for name, least in (("plans", 1), ("alternatives", 0)):
+            if getattr(self, name) < least:
+                raise CleaveError(op, f"{self.name}: option {name} is {getattr(self, name)}", f"give at least {least}")
         options = ScheduleOptions(plans=self.plans, alternatives=self.alternatives)
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             bodies = graphs_of(graph)
             sizes = hinted_sizes(bodies)
             program = schedule(bodies, sizes, frozenset(sizes), machine, options)
+            if self.explain:
+                explain(bodies[0].name, explained(space(bodies, sizes, frozenset(sizes), machine, options)), machine)
             made = module_of(program)
             ops = [inner.detach() or inner for inner in list(made.body.block.ops)]
             for inner in ops:

@@ -41,6 +41,7 @@ from cleave.universe import CLEAVE_UNIVERSE
 
 _SEPARATOR = "// -----"
 _SEARCH = "alg-superoptimize"
+_SCHEDULING = "convert-alg-to-sched"
 _PRINT_OTHERWISE = "print the module with -t mlir, triton or ttir"
 
 
@@ -98,6 +99,9 @@ class CleaveOpt(xDSLOptMain):
             action=_Once,
             help="write the classes that alg-superoptimize finds, with all their forms: JSON, or dot for Graphviz if FILE ends in .dot",
         )
+        arg_parser.add_argument(
+            "--explain", default=False, action="store_true", help="print why convert-alg-to-sched chose the schedule, beside the next best"
+        )
         arg_parser.add_argument("--list-passes", default=False, action="store_true", help="print each pass with its options and exit")
 
     def setup_pipeline(self) -> None:
@@ -108,10 +112,15 @@ class CleaveOpt(xDSLOptMain):
         if self.args.emit_egraph is not None:
             if self.args.split_input_file:
                 raise PipelineError("--emit-egraph and --split-input-file exclude each other")
-            if not any(entry.name == _SEARCH for entry in self.passes):
-                raise PipelineError(f"--emit-egraph needs {_SEARCH} among the passes")
-            kept = {"emit_egraph": self.args.emit_egraph}
-            self.passes = tuple(dataclasses.replace(entry, **kept) if entry.name == _SEARCH else entry for entry in self.passes)
+            self._set("--emit-egraph", _SEARCH, emit_egraph=self.args.emit_egraph)
+        if self.args.explain:
+            self._set("--explain", _SCHEDULING, explain=True)
+
+    def _set(self, option: str, wanted: str, **values: object) -> None:
+        """Gives the passes of a name options of theirs. Raises: PipelineError where there are none."""
+        if not any(entry.name == wanted for entry in self.passes):
+            raise PipelineError(f"{option} needs {wanted} among the passes")
+        self.passes = tuple(dataclasses.replace(entry, **values) if entry.name == wanted else entry for entry in self.passes)
 
     def execute(self) -> int:
         """Reads, transforms and prints every chunk of the input; returns the exit code. Raises: OSError, PipelineError."""

@@ -110,15 +110,20 @@ class Space:
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
-        return assemble(candidate, self._choices(trial), [*self.notes, f"chosen: {name}"])
+        return assemble(candidate, self.choices(trial), [*self.notes, f"chosen: {name}"])
 
     def prediction(self, trial: Trial, target: Target) -> Prediction:
         """What the program of a trial takes at other sizes."""
         source = self.divisions[trial.division][1].source
         static = {name: value for name, value in source.sizes.values.items() if name not in source.sizes.dynamic}
-        return Prediction(source.graph, static, tuple(self._choices(trial)), target)
+        return Prediction(source.graph, static, tuple(self.choices(trial)), target)
 
-    def _choices(self, trial: Trial) -> list[Choice]:
+    def name(self, trial: Trial) -> str:
+        """What a trial runs: an alternative, its chunks and kernels."""
+        return self.divisions[trial.division][0]
+
+    def choices(self, trial: Trial) -> list[Choice]:
+        """How a trial runs its kernels."""
         return [ways[pick] for ways, pick in zip(self.divisions[trial.division][1].ranked, trial.picks, strict=True)]
 
     def text(self, trial: Trial) -> str:
@@ -127,7 +132,7 @@ class Space:
         return f"{name}: " + " | ".join(self._plans(trial))
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
-        return tuple("library" if choice.call is not None else str(choice.plan) for choice in self._choices(trial))
+        return tuple("library" if choice.call is not None else str(choice.plan) for choice in self.choices(trial))
 
 
 def space(

@@ -156,6 +156,7 @@ class Measure:
         self.kept: set[tuple[tuple[str, int], ...]] = set()
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
+        self.unique = _unique_bytes(kernel, sizes)
         for name, var in kernel.sizes:
             self.scalars[id(var)] = (sizes.hint(name) if name in sizes.extents else sizes.values[name],) * len(places)
         self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
@@ -420,7 +421,7 @@ def resources(walk: Measure, num_warps: int, num_stages: int, target: Target) ->
     return Resources(registers, shared, _spills(walk.exact, threads))
 
 
-def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, target: Target) -> Cost | None:
+def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> Cost | None:
     """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
     counts = walk.counts
     programs = prod(walk.grid.values())
@@ -433,8 +434,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, sizes: Sizes, targe
     blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
     concurrent = target.multiprocessors * blocks
     waves = -(-programs // concurrent)
-    unique = _unique_bytes(walk.kernel, sizes)
-    memory = _memory_bytes(walk, unique, concurrent, programs, target)
+    memory = _memory_bytes(walk, walk.unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
     each = target.multiprocessors
     dots = max(counts.dots * each / target.dot_rate + counts.dots32 * each / target.dot32_rate, counts.shared / SHARED_RATE)

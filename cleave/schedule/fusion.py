@@ -72,6 +72,7 @@ class Fusion:
     shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]] = field(default_factory=lambda: {})
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=lambda: {})
     _rough: list[Candidate] | None = None
+    _calls: dict[tuple[object, ...], bool] = field(default_factory=lambda: {})
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source, self.target, self.options, shared=self.shared)
@@ -330,10 +331,13 @@ class Fusion:
         """Whether a library may compute a value that is stored for others, so that it does not share a kernel."""
         if not self.options.library or item.buffer in self.source.results:
             return False
-        try:
-            return library_call(problem_of(self.source, self.source.graph.name, [item], stored)) is not None
-        except EntangledError:
-            return False
+        key = (item.op, item.buffer.name, needs(self.source, [item], stored))
+        if key not in self._calls:
+            try:
+                self._calls[key] = library_call(problem_of(self.source, self.source.graph.name, [item], stored)) is not None
+            except EntangledError:
+                self._calls[key] = False
+        return self._calls[key]
 
 
 def _stored(entries: Sequence[Item], cuts: Sequence[int]) -> dict[int, Item]:

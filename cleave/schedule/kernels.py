@@ -145,7 +145,7 @@ class Kernels:
         for first in tried:
             for plan, measured in self._variants(problem, replace(first, pieces=pieces), coarse):
                 for warps, stages in launches(problem, plan):
-                    cost = estimate(measured, warps, stages, problem.sizes, self.target)
+                    cost = estimate(measured, warps, stages, self.target)
                     if cost is not None:
                         yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
 
@@ -199,7 +199,7 @@ class Kernels:
             except InfeasibleError:
                 continue
             plan = replace(join.plan, last=dims)
-            cost = estimate(measured, plan.num_warps, plan.num_stages, self.source.sizes, self.target)
+            cost = estimate(measured, plan.num_warps, plan.num_stages, self.target)
             if cost is not None:
                 yield Choice(plan, measured.kernel, cost, counter=join.counter)
 

@@ -43,7 +43,7 @@ def test_counts_of_a_matrix_product() -> None:
     assert counted.counts.reads == {"x": 128 * 512 * 2, "w": 64 * 512 * 2}
     assert counted.counts.writes == {"out": 128 * 64 * 2}
     assert counted.counts.steps == 16
-    cost = estimate(counted, 4, 3, work.sizes, H200)
+    cost = estimate(counted, 4, 3, H200)
     assert cost is not None
     assert cost.memory_bytes == 2 * (256 * 512 + 512 * 128 + 256 * 128)
     assert cost.cache_bytes == 4 * 2 * (128 * 512 + 64 * 512 + 128 * 64)
@@ -64,8 +64,8 @@ def test_what_does_not_fit_has_no_cost() -> None:
     work = problem(matmul(4096, 4096, 4096))
     plan = Plan((Dim("m", ("m",), "grid", 256), Dim("k", ("k",), "loop", 128), Dim("c", ("c",), "grid", 256)), ("m", "c"))
     counted = measure(KernelEmitter(work, plan).kernel(), work.sizes)
-    assert estimate(counted, 8, 4, work.sizes, H200) is None
-    assert estimate(counted, 4, 2, work.sizes, H200) is None
+    assert estimate(counted, 8, 4, H200) is None
+    assert estimate(counted, 4, 2, H200) is None
 
 
 @pytest.mark.parametrize(

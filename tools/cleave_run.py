@@ -285,7 +285,7 @@ def execute(args: argparse.Namespace) -> int:
         for value in results:
             saved[f"result_{len(saved)}"] = value
         if other is not None:
-            with in_file(args.compare):
+            with in_file(str(args.compare)):
                 accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
             continue
         for slot, value in zip(program.outputs, results, strict=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..graph import Graph
 from .attributes import axis_pairs
+from .bounded import FLOATS
 from .closure import Budget, close
 from .convert import Converted, convert, copies, degenerate
 from .cost import volume
@@ -85,6 +86,9 @@ def unsearchable(graph: Graph) -> str | None:
         return f"axis '{alone}' is reduced without the axis that counts its chunks"
     if len(graph.axes) > MOST_AXES:
         return f"{len(graph.axes)} axes are more than the {MOST_AXES} a search can tell apart"
+    given = {entry.dtype for entry in graph.inputs if entry.dtype in FLOATS}
+    if given - {"f64"} and any(op.dtype == "f64" for op in graph.ops):
+        return "f64 is asked for between inputs of other types, and values do not tell where"
     return None
 
 

@@ -97,11 +97,28 @@ def _together(graph: Graph, axes: Sequence[str]) -> tuple[str, ...]:
 def grounded(source: Source, cuts: Sequence[int]) -> tuple[int, ...]:
     """
     The cuts with the shifts that stored values are relative to: a reader must align with the shift a value was made with, and not
-    with one that it finds itself in a loop. What chunks of a split store is aligned by its readers already.
+    with one that it finds itself in a loop. What chunks of a split store is aligned by its readers already. And with what stored shifts
+    were found from, where that is a sum of exact products: another kernel rounds it otherwise, and no shift takes that back.
     """
     own = [cut for cut in cuts if cut not in source.cuts]
     shifts = {shift for cut in own for shift, degree in source.degrees[cut].items() if degree}
-    return tuple(sorted({*cuts, *shifts}))
+    stored = {at for at in (*own, *shifts) if source.graph.ops[at].kind == "shift"}
+    exact = {arg for at in stored for arg in source.graph.ops[at].args if _sums_exactly(source.graph, arg)}
+    return tuple(sorted({*cuts, *shifts, *exact}))
+
+
+def _sums_exactly(graph: Graph, root: int) -> bool:
+    """Whether an operation is computed from sums of products in f32."""
+    pending, seen = [root], set[int]()
+    while pending:
+        at = pending.pop()
+        op = graph.ops[at]
+        if op.kind == "contract" and any(graph.ops[arg].dtype == "f32" for arg in op.args):
+            return True
+        if at not in seen:
+            seen.add(at)
+            pending += op.args
+    return False
 
 
 def _holds(graph: Graph, op: int, buffer: Buffer) -> bool:

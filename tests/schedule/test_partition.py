@@ -57,8 +57,19 @@ def test_a_stored_sum_takes_its_shift_along() -> None:
     source = source_of(Aligned(graph, degrees(graph), (), frozenset()), Sizes(graph, {}, frozenset()))
     total = next(place for place, op in enumerate(graph.ops) if op.kind == "reduce")
     shift = next(place for place, op in enumerate(graph.ops) if op.kind == "shift")
-    assert grounded(source, (total,)) == tuple(sorted((total, shift)))
-    assert grounded(source, (shift,)) == (shift,)
+    (logits,) = graph.ops[shift].args
+    assert grounded(source, (total,)) == tuple(sorted((total, shift, logits)))
+    assert grounded(source, (shift,)) == tuple(sorted((shift, logits)))
+
+
+def test_a_shift_of_exact_products_takes_them_along() -> None:
+    """Another kernel would round them otherwise: exp(1000.1 - 1000) for what is the largest."""
+    for dtype, kept in (("f32", True), ("f16", False)):
+        graph = attention(dtype=dtype)
+        shift = next(at for at, op in enumerate(graph.ops) if op.kind == "shift")
+        source = source_of(Aligned(graph, degrees(graph), (), frozenset()), Sizes(graph, {}, frozenset()))
+        logits = graph.ops[shift].args[0]
+        assert grounded(source, (shift,)) == (tuple(sorted((logits, shift))) if kept else (shift,))
 
 
 def fed_from_memory(program: Program) -> bool:

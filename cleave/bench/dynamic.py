@@ -22,7 +22,13 @@ from .results import GRAPH, OURS, Row
 HEADS, KV_HEADS, DIMENSION = 32, 8, 128
 STATIC = "static"
 EXAMPLE = (2, 512, 1024)
-HINTS = ({"b": 1, "m": 1024, "n": 4096}, {"b": 8, "m": 1, "n": 4096}, {"b": 1, "m": 128, "n": 1024})
+HINTS = (
+    {"b": 1, "m": 1024, "n": 4096},
+    {"b": 8, "m": 1, "n": 4096},
+    {"b": 1, "m": 1, "n": 4096},
+    {"b": 1, "m": 16, "n": 512},
+    {"b": 1, "m": 128, "n": 1024},
+)
 """The size of the example, and the sizes to tune for: requests, rows, keys."""
 SIZES: tuple[tuple[int, int, int], ...] = (
     (1, 1, 1), (1, 1, 17), (1, 1, 512), (1, 1, 1000), (1, 1, 4096), (2, 1, 333), (4, 1, 2048), (8, 1, 1), (8, 1, 4095), (8, 1, 4096),

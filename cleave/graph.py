@@ -11,6 +11,7 @@ Operation kinds, with `attr` in brackets:
 - elementwise, broadcasting by name: the names in `UNARY` and `BINARY`, `compare [predicate]`, `select`, `cast`
 - `div ["guarded"]`, a quotient by a sum of shifted exponentials: 0 where the denominator is 0, as it is only where everything is
   masked (`alg-stabilize` marks it; a plain `div []` is IEEE's)
+- `and ["ranged"]`, a condition and a range of an axis outside which it is false: equal to the condition alone (the scheduler writes it)
 - removing axes: `reduce [kind, axes]` with kind sum, max or min; `contract [axes]`, the sum over axes of a product of any
   number of operands
 - axes themselves: `rename [((old, new), ...)]`, `split [axis, outer, inner]`, `merge [(outer, inner), axis]`,

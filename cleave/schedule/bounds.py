@@ -3,7 +3,8 @@ Loop bounds from masks: tiles that a predicate switches off throughout are skipp
 
 A predicate may bound a loop where its falsity is neutral for everything the loop accumulates: a masked logit of -inf adds
 nothing to a maximum, a sum of exponentials or a product with one. Comparisons that are affine in the loop's index with a
-coefficient of 1 or -1 give an upper or lower bound, taken at its extreme over the tile of the other dimensions.
+coefficient of 1 or -1 give an upper or lower bound, taken at its extreme over the tile of the other dimensions. So do comparisons
+of the index itself with integers that are read from memory, a length of each row or what `cleave.schedule.ranges` stores.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from dataclasses import dataclass
 from . import lanes
 from .emit import Emitter
 from .lanes import Lane
-from .nodes import REDUCING, Index, Node, combined, number
+from .nodes import REDUCING, Index, Node, combined, data_nodes, number
 from .program import Reduce, TileType, Var
 from .roles import Dim
 from .statements import INFINITY, Scope, Value
 
+LARGEST = 2**31 - 1
+"""The largest index."""
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A live lane has an index of at most (`upper`) or at least `limit`, an index without the loop's axis."""
+    """
+    A live lane has an index of at most (`upper`; with `strict`, less than) or at least `limit`, an index without the loop's axis.
+
+    A limit is affine in indices, or data, or one more than data.
+    """
 
     upper: bool
     limit: Index
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +58,36 @@ def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -
     """
     start, stop = emitter.constant(0, "index"), emitter.stop(dim)
     axis, *others = dim.axes
-    masks = [] if others else _masks(members, axis)
+    masks = [] if others else _masks(emitter, members, axis, home)
     bounds = [bound for _, found, _ in masks for bound in found]
     for bound in dict.fromkeys(bounds):
-        limit = _extreme(emitter, bound.limit, bound.upper, home)
+        end = _end(emitter, bound, bound.upper, dim, home)
         if bound.upper:
-            stop = _scalar(emitter, "min", stop, _scalar(emitter, "add", limit, 1, home), home, f"{dim.name}_stop")
+            stop = _scalar(emitter, "min", stop, end, home, f"{dim.name}_stop")
         else:
-            start = _scalar(emitter, "max", start, _rounded(emitter, limit, dim, False, home), home, f"{dim.name}_start")
+            start = _scalar(emitter, "max", start, _rounded(emitter, end, dim, False, home), home, f"{dim.name}_start")
     decided = [(predicate, found) for predicate, found, complete in masks if complete]
     if not emitter.plan.peeled or not (decided or emitter.ragged[dim.name]):
         return [Segment(start, stop)]
     low, high = start, _rounded(emitter, emitter.stop(dim), dim, False, home)
     for bound in dict.fromkeys(bound for _, found in decided for bound in found):
-        limit = _extreme(emitter, bound.limit, not bound.upper, home)
+        end = _end(emitter, bound, not bound.upper, dim, home)
         if bound.upper:
-            high = _scalar(emitter, "min", high, _rounded(emitter, _scalar(emitter, "add", limit, 1, home), dim, False, home), home)
+            high = _scalar(emitter, "min", high, _rounded(emitter, end, dim, False, home), home)
         else:
-            low = _scalar(emitter, "max", low, _rounded(emitter, limit, dim, True, home), home, f"{dim.name}_low")
+            low = _scalar(emitter, "max", low, _rounded(emitter, end, dim, True, home), home, f"{dim.name}_low")
     high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
     true = frozenset(predicate.id for predicate, _ in decided)
     out = [Segment(low, high, True, true), Segment(high, stop)]
     return out if low is start else [Segment(start, _scalar(emitter, "min", low, stop, home)), *out]
 
 
-def _masks(members: Sequence[Node], axis: str) -> list[tuple[Node, list[Bound], bool]]:
+def _masks(emitter: Emitter, members: Sequence[Node], axis: str, home: Scope) -> list[tuple[Node, list[Bound], bool]]:
     """The conditions that bound a loop, with their bounds, and whether the bounds say all that the condition does."""
     out: list[tuple[Node, list[Bound], bool]] = []
-    for predicate in _predicates(members, axis):
-        if all(_neutral_without(member, predicate) for member in members):
-            found = [_of_comparison(atom, axis) for atom in _conjuncts(predicate)]
+    for predicate in predicates(members, axis):
+        if all(neutral_without(member, predicate) for member in members):
+            found = [[bound for bound in bounds_of(atom, axis) if _is_known(emitter, bound.limit, home)] for atom in conjuncts(predicate)]
             out.append((predicate, [bound for part in found for bound in part], all(found)))
     return out
 
@@ -97,7 +105,7 @@ def _rounded(emitter: Emitter, value: Value, dim: Dim, up: bool, scope: Scope) -
     return _scalar(emitter, "mul", _scalar(emitter, "floordiv", value, dim.tile, scope), dim.tile, scope)
 
 
-def _predicates(members: Sequence[Node], axis: str) -> list[Node]:
+def predicates(members: Sequence[Node], axis: str) -> list[Node]:
     """The conditions of selections below some nodes that depend on an axis, in order."""
     seen: dict[int, Node] = {}
     pending = list(members)
@@ -113,13 +121,14 @@ def _predicates(members: Sequence[Node], axis: str) -> list[Node]:
     return [found[key] for key in sorted(found)]
 
 
-def _conjuncts(predicate: Node) -> list[Node]:
+def conjuncts(predicate: Node) -> list[Node]:
+    """The conditions all of which hold where a condition does."""
     if predicate.kind == "and":
-        return [atom for arg in predicate.args for atom in _conjuncts(arg)]
+        return [atom for arg in predicate.args for atom in conjuncts(arg)]
     return [predicate]
 
 
-def _neutral_without(member: Node, predicate: Node) -> bool:
+def neutral_without(member: Node, predicate: Node) -> bool:
     """Whether a reduction gains nothing from lanes where a predicate is false."""
     known: dict[int, Lane] = {}
     values = [_without(arg, predicate, known) for arg in member.args]
@@ -158,7 +167,15 @@ def _lane(node: Node, predicate: Node, known: dict[int, Lane]) -> Lane:
             return lanes.lane_of(kind, node.attr, [_without(arg, predicate, known) for arg in node.args])
 
 
-def _of_comparison(atom: Node, axis: str) -> list[Bound]:
+def _is_known(emitter: Emitter, limit: Index, home: Scope) -> bool:
+    """Whether data that a limit reads is known before a loop: what depends on another loop must be within that one."""
+    around = [scope.dim for scope in home.chain()]
+    dims = [emitter.dim_of[axis] for axis in limit.axes]
+    return not data_nodes(limit) or all(dim.role != "loop" or dim in around for dim in dims)
+
+
+def bounds_of(atom: Node, axis: str) -> list[Bound]:
+    """What a comparison says of an axis' index in live lanes; nothing where it has no such form."""
     if atom.kind != "compare" or any(arg.dtype not in ("index", "i32", "i64") for arg in atom.args):
         return []
     kind = str(atom.attr[0])
@@ -179,6 +196,12 @@ def _of_comparison(atom: Node, axis: str) -> list[Bound]:
         if coefficient != 1:
             continue
         limit = combined("sub", high, low)
+        if data_nodes(limit) and limit.kind != "data":
+            # Data may hold any integer, so that a sum with it might overflow.
+            continue
+        if part == "lt" and limit.kind == "data":
+            out.append(Bound(True, limit, True))
+            continue
         if part == "lt":
             limit = combined("sub", limit, number(1))
         if part == "gt":
@@ -194,6 +217,8 @@ def _index_of(node: Node) -> Index | None:
     if node.kind == "constant" and isinstance(node.attr[0], int) and not isinstance(node.attr[0], bool):
         value = node.attr[0]
         return number(value) if value >= 0 else combined("sub", number(0), number(-value))
+    if node.kind == "load":
+        return Index("data", node=node, axes=node.axes)
     if node.kind in ("add", "sub", "mul"):
         left, right = (_index_of(arg) for arg in node.args)
         if left is not None and right is not None:
@@ -218,23 +243,57 @@ def _isolated(index: Index, axis: str) -> tuple[int, Index] | None:
     return left[0] + sign * right[0], combined(index.kind, left[1], right[1])
 
 
-def _extreme(emitter: Emitter, index: Index, highest: bool, home: Scope) -> Value:
-    """The largest or smallest value of an index over the lanes of a tile, as a scalar."""
+def _end(emitter: Emitter, bound: Bound, highest: bool, dim: Dim, home: Scope) -> Value:
+    """Where a dimension's live lanes end (exclusively) or begin, as a scalar: of the lanes of a tile the last such place or the first."""
+    rounded_up = not bound.upper and highest
+    data = bound.limit.kind == "data" and not rounded_up and (bound.strict or not bound.upper)
+    limit = _extreme(emitter, bound.limit, highest, None if data else dim, home)
+    return _scalar(emitter, "add", limit, 1, home) if bound.upper and not bound.strict else limit
+
+
+def _extreme(emitter: Emitter, index: Index, highest: bool, walked: Dim | None, home: Scope) -> Value:
+    """
+    The largest or smallest value of an index over the lanes of a tile, as a scalar. Something is to be added to what limits `walked`.
+    """
     if index.kind in ("add", "sub"):
-        left = _extreme(emitter, index.args[0], highest, home)
-        right = _extreme(emitter, index.args[1], highest == (index.kind == "add"), home)
+        left = _extreme(emitter, index.args[0], highest, walked, home)
+        right = _extreme(emitter, index.args[1], highest == (index.kind == "add"), walked, home)
         return _scalar(emitter, index.kind, left, right, home)
     value = emitter.place(index, home)
+    if index.kind == "data":
+        limit = _reduced(emitter, value, highest)
+        return limit if walked is None else _within(emitter, limit, highest, walked, home)
     if not value.var.type.dims:
         return value
     if index.kind == "axis" and len(emitter.dim_of[index.name].axes) == 1:
         dim = emitter.dim_of[index.name]
         first = emitter.first(dim, home)
         return _scalar(emitter, "add", first, dim.tile - 1, home) if highest else first
+    return _reduced(emitter, value, highest)
+
+
+def _reduced(emitter: Emitter, value: Value, highest: bool) -> Value:
+    """The largest or smallest value over the lanes of an index tile that exist; what is read in others is 0, which raises no limit."""
     kind = "max" if highest else "min"
+    for name, _ in value.var.type.dims:
+        if value.lanes.get(name) == 0.0 and not highest:
+            value = emitter.masked(value, emitter.by_name[name], LARGEST, value.scope)
     for name, _ in reversed(value.var.type.dims):
         dims = tuple(entry for entry in value.var.type.dims if entry[0] != name)
         out = Var(kind, TileType(dims, "index"))
         value.scope.statements.append(Reduce(out, kind, value.var, name))
         value = Value(out, value.scope)
+    return value
+
+
+def _within(emitter: Emitter, value: Value, highest: bool, dim: Dim, home: Scope) -> Value:
+    """
+    A limit read from memory as one from -1 to the end of a dimension, which admits the same indices and does not overflow.
+
+    The end that bounds nothing comes first: an estimate, which does not know the data, takes it for the limit.
+    """
+    least, most = emitter.constant(-1, "index"), emitter.stop(dim)
+    order = (("min", most), ("max", least)) if highest else (("max", least), ("min", most))
+    for kind, other in order:
+        value = _scalar(emitter, kind, value, other, home)
     return value

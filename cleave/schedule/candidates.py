@@ -8,6 +8,7 @@ so that the number of trials is the sum and not the product of the ways to run t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,7 +57,7 @@ class Space:
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
         is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
-        does a trial with the plans of one before.
+        does a trial with the plans of one before. Loops within ranges come second: what they save is not estimated.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
@@ -78,7 +79,9 @@ class Space:
         apart.sort(key=lambda entry: entry[:2])
         trials = [trial for _, _, trial in apart]
         first = next(trial for trial in trials if trial.division == 0 and trial.varied is None)
-        return [first, *(trial for trial in trials if trial is not first)][: max(1, count)]
+        ranged = (trial for trial in trials if trial.varied is None and self.divisions[trial.division][1].source.ranged)
+        front = [first, *itertools.islice(ranged, 1)]
+        return [*front, *(trial for trial in trials if not any(trial is one for one in front))][: max(1, count)]
 
     def _of(self, position: int, candidate: Candidate) -> list[Trial]:
         best = (0,) * len(candidate.ranked)

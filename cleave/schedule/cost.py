@@ -230,6 +230,9 @@ class Measure:
             elif len(known) == len(op.args):
                 each = zip(zip(*known, strict=True), self.places, strict=True)
                 self.scalars[id(op.out)] = tuple(_integer(op.kind, values, place) for values, place in each)
+            elif known and op.kind in ("min", "max"):
+                # Beside a bound that is only known when the program runs, the other holds: loops count as whole.
+                self.scalars[id(op.out)] = known[0]
             if not op.out.type.dims:
                 return
         if op.kind in ("constant", "broadcast"):
@@ -243,8 +246,13 @@ class Measure:
         if op.kind in EXPENSIVE:
             self.counts.exps += size
         self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
-        if op.out.type.dtype in FLOATS and op.out.type.dims not in self.kept:
+        if op.out.type.dims in self.kept:
+            return
+        if op.out.type.dtype in FLOATS:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
+        elif op.kind == "select" and op.out.type.dtype in ("i32", "i64"):
+            # Integers are mostly indices, which are not kept; those that a mask selects are, and what they are selected from.
+            self.widest = max(self.widest, 2 * _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
         amount = _moved(op.buffer, op.index, _elements(op.out))

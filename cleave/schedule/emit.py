@@ -191,6 +191,8 @@ class Emitter(Indices):
         """One elementwise operation, done in f32 where its type is narrower."""
         if node.kind == "select" and node.args[0].id in self.true:
             return self.cast(self.value(node.args[1], home), node.dtype)
+        if node.kind == "and" and "ranged" in node.attr:
+            return self.value(node.args[0], home)
         args = [self.value(arg, home) for arg in node.args]
         kind = node.kind
         attr = node.attr

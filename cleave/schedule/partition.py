@@ -35,7 +35,7 @@ class Source:
     A graph to partition, with the degrees of its values and its argument and result buffers.
 
     `cuts` must be stored; `raw` are stored shifts, kept at -inf where nothing is live. `narrow` are products that the program as written
-    rounds to 16 bits, and that are stored so.
+    rounds to 16 bits, and that are stored so. `ranged` says that loops are bounded by stored ranges (see `cleave.schedule.ranges`).
     """
 
     graph: Graph
@@ -46,6 +46,7 @@ class Source:
     cuts: tuple[int, ...] = ()
     raw: frozenset[int] = frozenset()
     narrow: Mapping[int, str] = field(default_factory=dict[int, str])
+    ranged: bool = False
 
 
 Product: TypeAlias = tuple[frozenset[int], frozenset[str]]

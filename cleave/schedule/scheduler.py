@@ -18,6 +18,7 @@ from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
 from .partition import Product, products, source_of
 from .program import Allocate, For, Launch, Program, Step, walk
+from .ranges import within_ranges
 from .sizes import Sizes
 from .targets import Target
 
@@ -52,7 +53,8 @@ def considered(
     graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
 ) -> tuple[list[tuple[str, Candidate]], list[str]]:
     """
-    Ways to run the graphs, each with what it is called, and notes on the choice. `several` keeps more than one partition a graph.
+    Ways to run the graphs, each with what it is called, and notes on the choice. `several` keeps more than one partition a graph, and
+    where masks are data one that bounds loops by their ranges.
 
     Raises: CleaveError where there is none.
     """
@@ -87,7 +89,32 @@ def considered(
     if not rough:
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
-    return _planned(rough, notes, several), notes
+    found = _planned(rough, notes, several)
+    if several:
+        bounded = _within_ranges(found, target, chosen, shared)
+        notes += [f"{said}: {best.seconds * 1e6:.2f} us in {best.spelled}, less where tiles are masked" for said, best in bounded]
+        found += bounded
+    return found, notes
+
+
+def _within_ranges(
+    found: Sequence[tuple[str, Candidate]],
+    target: Target,
+    options: ScheduleOptions,
+    shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]],
+) -> list[tuple[str, Candidate]]:
+    """The fastest way to run the graphs that may be bounded by ranges of its masks, so bounded; nothing where there is none."""
+    for said, candidate in sorted(found, key=lambda entry: entry[1].seconds):
+        source = within_ranges(candidate.source, candidate.groups, candidate.stored)
+        best = None
+        if source is not None:
+            try:
+                best = Fusion(source, target, options, shared=shared).best()
+            except UnschedulableError:
+                continue
+        if best is not None:
+            return [(f"{said}, within ranges", best)]
+    return []
 
 
 def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], several: bool) -> list[tuple[str, Candidate]]:
@@ -112,9 +139,13 @@ def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], sever
 
 
 def preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
-    """The fastest; of those within a tenth of it, which the model cannot tell apart, fewest kernels, then loops, then least work."""
-    least = min(candidate.seconds for _, candidate in found)
-    close = [entry for entry in found if entry[1].seconds <= 1.1 * least]
+    """
+    The fastest; of those within a tenth of it, which the model cannot tell apart, fewest kernels, then loops, then least work. What
+    ranges save depends on data, so those are left out.
+    """
+    plain = [entry for entry in found if not entry[1].source.ranged]
+    least = min(candidate.seconds for _, candidate in plain)
+    close = [entry for entry in plain if entry[1].seconds <= 1.1 * least]
     return min(close, key=lambda entry: (*_parts(entry[1]), entry[1].flops, entry[1].seconds))
 
 

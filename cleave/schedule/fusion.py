@@ -19,6 +19,8 @@ from .partition import Item, Source, cut_candidates, grounded, items, needs, ope
 from .targets import Target
 
 FEW_REDUCTIONS = 9
+ALIKE = 1.1
+"""How much slower an estimate may be and say nothing."""
 DEEPEST = 4
 FARTHEST = 1.6
 WORST_DETOUR = 1.5
@@ -80,9 +82,14 @@ class Fusion:
         self.patient = sum(op.kind in REDUCING for op in self.source.graph.ops) <= FEW_REDUCTIONS
 
     def best(self) -> Candidate | None:
-        """The fastest partition found, planned in full, or None where some value fits no kernel."""
+        """
+        The fastest partition found, planned in full, or None where some value fits no kernel. Of those within a tenth of it, which the
+        model cannot tell apart, the one with the fewest kernels.
+        """
         full = [form for candidate in self.rough() for form in self._forms(candidate)]
-        return min(full, key=lambda candidate: candidate.seconds, default=None)
+        least = min((candidate.seconds for candidate in full), default=0.0)
+        close = [candidate for candidate in full if candidate.seconds <= ALIKE * least]
+        return min(close, key=lambda candidate: (len(candidate.choices), candidate.seconds), default=None)
 
     def _forms(self, found: Candidate) -> list[Candidate]:
         """A partition planned in full, as it is and with kernels joined where their last programs may do the work of the next."""

@@ -13,7 +13,7 @@ from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
 from .cost import ARRIVE, LAST_STEP, REPLAY, START
-from .fusion import Candidate, Fusion
+from .fusion import ALIKE, Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
 from .partition import Product, products, source_of
@@ -145,7 +145,7 @@ def preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
     """
     plain = [entry for entry in found if not entry[1].source.ranged]
     least = min(candidate.seconds for _, candidate in plain)
-    close = [entry for entry in plain if entry[1].seconds <= 1.1 * least]
+    close = [entry for entry in plain if entry[1].seconds <= ALIKE * least]
     return min(close, key=lambda entry: (*_parts(entry[1]), entry[1].flops, entry[1].seconds))
 
 

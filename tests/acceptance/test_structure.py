@@ -146,6 +146,19 @@ def test_one_loop_for_the_norm_and_its_products(function: Function, m: int, dtyp
     assert dots(kernel) == count
 
 
+def by_hand(x: Tensor, g: Tensor, w: Tensor, u: Tensor) -> Tensor:
+    y = F.rms_norm(x, (x.shape[-1],), g, 1e-6)
+    a = y @ w
+    return a * torch.sigmoid(a) * (y @ u)
+
+
+def test_one_kernel_where_two_are_estimated_alike() -> None:
+    """In f32, where the dots take most of the time."""
+    x, g, w = torch.empty(512, 4096), torch.empty(4096), torch.empty(4096, 4096)
+    (kernel,) = lowered(by_hand, x, g, w, torch.empty(4096, 4096))
+    assert loops(kernel) == [("d", 3, 2)]
+
+
 def linear(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.transpose(-1, -2)) @ v
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
+
+
+def end_with_the_reader() -> None:
+    """Lets a program end quietly when what reads its output has ended, as in `cleave-opt … | head`, where there are such signals."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def read(path: str) -> bytes:

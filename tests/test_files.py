@@ -1,6 +1,7 @@
 """Files by name, standard streams for `-`: what fails says which file it was."""
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -54,3 +55,14 @@ def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="standard output") as raised:
         write("-", b"text")
     assert told(raised.value) == "standard output: Bad file descriptor"
+
+
+@pytest.mark.parametrize("module", ["cleave.tools.cleave_opt", "cleave.tools.cleave_run", "cleave.tools.cleave_bench"])
+def test_tools_end_quietly_with_their_reader(module: str) -> None:
+    """As `tool --help | true` does: no traceback, and the signal's own status."""
+    code = f"import sys; sys.argv = ['tool', '--help']; from {module} import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert told == b""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import signal
 import sys
 import zipfile
 from collections.abc import Generator, Mapping, Sequence
@@ -28,7 +27,7 @@ from xdsl.universe import XDSL_UNIVERSE
 from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
-from cleave.files import read, told, write
+from cleave.files import end_with_the_reader, read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import TOLERANCES, rounded
 from cleave.universe import CLEAVE_UNIVERSE
@@ -327,8 +326,8 @@ def _compared(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
-    if argv is None and hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if argv is None:
+        end_with_the_reader()
     args = _arguments(argv)
     try:
         return execute(args)

@@ -26,6 +26,7 @@ SMALL = (3, 2, 5, 4)
 CHUNKS = 3
 _FEW = 16
 _COUNTING = ("reduce", "contract")
+_MOVING = ("split", "merge", "slice", "concat", "pad", "index", "rename")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,15 @@ class Probe:
     symbols: Mapping[str, int]
 
     def elements(self) -> int:
-        """The size of the largest iteration space of an operation."""
+        """The size of the largest iteration space of an operation; one that moves elements has that of an operand or of its result."""
         sizes = self.graph.sizes(self.symbols)
         ops = self.graph.ops
-        spaces = [{axis for arg in op.args for axis in ops[arg].axes} | set(op.axes) for op in ops]
+        spaces: list[set[str]] = []
+        for op in ops:
+            if op.kind in _MOVING:
+                spaces += [set(op.axes), *(set(ops[arg].axes) for arg in op.args)]
+            else:
+                spaces.append({axis for arg in op.args for axis in ops[arg].axes} | set(op.axes))
         return max((prod(sizes[axis] for axis in space) for space in spaces), default=1)
 
 

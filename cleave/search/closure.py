@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .egraph import EGraph, Product
 from .fields import Ints
@@ -86,13 +87,15 @@ def _join_at(egraph: EGraph, level: int, operands: Sequence[int], targets: Seque
     if not left or not goals:
         return []
     prime = egraph.space.tower[level]
-    points = np.array([_point(egraph.value(c), level) for c in left], np.int64)
-    wanted = np.array([_point(egraph.value(c), level) for c in goals], np.int64)
+    samples = egraph.space.samples
+    points = np.array([_points(egraph.value(c), level, samples) for c in left], np.int64).T
+    wanted = _together(np.array([_points(egraph.value(c), level, samples) for c in goals], np.int64).T)
     order = np.argsort(wanted, kind="stable")
     ordered = wanted[order]
     out: list[Triple] = []
     for kind in ("mul", "add"):
-        table = (points[:, None] * points[None, :] if kind == "mul" else points[:, None] + points[None, :]) % prime
+        pairs = points[:, :, None] * points[:, None, :] if kind == "mul" else points[:, :, None] + points[:, None, :]
+        table = _together(pairs % prime)
         first = np.searchsorted(ordered, table)
         rows, columns = np.nonzero((first < len(goals)) & (ordered[np.minimum(first, len(goals) - 1)] == table))
         for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -106,9 +109,19 @@ def _join_at(egraph: EGraph, level: int, operands: Sequence[int], targets: Seque
     return sorted(out)
 
 
-def _point(value: Value, level: int) -> int:
-    residues = value.residues[level, 0]
-    return int(residues[(-1,) * residues.ndim])
+def _points(value: Value, level: int, samples: int) -> list[int]:
+    """Residues at the first and the last point of every sample: a value that a mask hides at one of them is seldom hidden at all."""
+    residues = value.residues[level]
+    ends = [residues[min(sample, len(residues) - 1)] for sample in range(samples)]
+    return [int(end[(at,) * end.ndim]) for end in ends for at in (0, -1)]
+
+
+def _together(residues: Ints) -> NDArray[np.uint64]:
+    """One number for the residues along the first axis, different ones for different residues but by accident."""
+    out = np.zeros(residues.shape[1:], np.uint64)
+    for row in residues.astype(np.uint64):
+        out = out * np.uint64(0x9E3779B97F4A7C15) + row
+    return out
 
 
 def _holds(egraph: EGraph, kind: str, a: int, b: int, c: int, level: int) -> bool:

@@ -7,9 +7,12 @@ import warnings
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from cleave.algebra import gate
+from cleave.frontend import capture
 from cleave.graph import Graph
+from cleave.search import superoptimize
 
 from .programs import Program
 
@@ -167,3 +170,15 @@ def test_exact_results_without_a_square_in_float64_warn_of_nothing() -> None:
     large = p.graph(p("mul", p("exp", p("mul", 0, 0)), p.number(1e30)), p("mul", p("mul", 0, p.number(1e30)), p.number(1e200)))
     with warnings.catch_warnings(action="error"):
         assert gate(large, [large]).kept == (0,)
+
+
+def test_long_axes_in_chunks_are_run_like_whole_ones() -> None:
+    """What a split takes apart counts once: a mean over 8192 elements is few enough, and a program in one pass is dropped in chunks too."""
+    arguments = [torch.empty(*shape) for shape in ((16, 8192), (8192,), (8192,), (8192, 32))]
+    graph = capture(lambda x, g, b, w: torch.layer_norm(x, (8192,), g, b) @ w, arguments).graph
+    found = superoptimize(graph).alternatives[1:]
+    assert any("split" in entry.name for entry in found)
+    judged = gate(graph, [entry.graph for entry in found])
+    assert not judged.unchecked
+    dropped = {found[index].name for index in judged.dropped}
+    assert "1" in dropped and "1 split d" in dropped

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
+import cleave
 from cleave.algebra import degrees, stabilize, stabilized
 from cleave.graph import Graph
 
@@ -287,3 +292,18 @@ def test_row_sums_and_their_total() -> None:
 @pytest.mark.parametrize("graph", [rows(), rows(True), rows(product=False)])
 def test_degrees_accept_what_stabilize_makes(graph: Graph) -> None:
     assert not any(degrees(stabilize(graph))[stabilize(graph).outputs[0].value])
+
+
+NESTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "over its logarithm": lambda x: torch.exp(x) / torch.logsumexp(torch.exp(x), -1, keepdim=True),
+    "of a sum": lambda x: torch.exp(x).sum(-1) / torch.logsumexp(torch.exp(x).sum(-1), 0),
+    "of probabilities": lambda x: torch.logsumexp(torch.exp(torch.log_softmax(x, -1)), -1),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_exponentials_of_exponentials(name: str) -> None:
+    """A shift that a value cannot be scaled back from is not given, which is said."""
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    compiled = cleave.compile(NESTED[name], x)
+    torch.testing.assert_close(compiled(x), NESTED[name](x), rtol=1e-5, atol=1e-5)

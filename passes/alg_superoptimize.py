@@ -11,7 +11,7 @@ verified in finite fields (`cleave.search.verify`), then run in its dtypes on be
 exceeds twice that of the program as written is dropped (`cleave.algebra.gate`). Region 0 is the program as written, the
 others follow with the most promising first: the best at the hinted sizes, those that are best where a symbol is small or large,
 soon one for every set of axes in chunks, then the rest; each with its FLOPs, bytes and number of dependent reductions.
-Guards against NaN and infinity stay, but for those of a softmax, whose rows without a live element are 0.
+Guards against NaN and infinity stay, but for those of exponentials over their sum, which are 0 in rows without a live element.
 
 Left alone: graphs that have alternatives already. What cut a search short and what was dropped is said in remarks on standard
 error. The search is deterministic unless the option `seconds` cuts it. One that takes longer than a second says how far it has

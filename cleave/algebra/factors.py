@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..graph import Builder, Graph, Op
-from .flow import ancestors, signatures
+from .flow import ancestors, in_order, signatures
 from .masks import position_of_input
 from .rules import constant_of, names
 from .shifts import Plan
@@ -155,27 +155,16 @@ class _Rewriter:
         self.place = ""
 
     def run(self) -> tuple[Graph, dict[int, int]]:
-        for position in self.order():
+        for position in in_order([output.value for output in self.graph.outputs], self.needs):
             self.place = self.graph.places[position] if self.graph.places else ""
             self.new[position] = self.emit(position)
         outputs = [replace(output, value=self.new[output.value]) for output in self.graph.outputs]
         builder = self.builder
         return replace(self.graph, ops=tuple(builder.ops), outputs=tuple(outputs), places=tuple(builder.places)), self.new
 
-    def order(self) -> list[int]:
-        out: list[int] = []
-        seen: set[int] = set()
-        pending = [(output.value, False) for output in reversed(self.graph.outputs)]
-        while pending:
-            position, ready = pending.pop()
-            if ready:
-                out.append(position)
-            elif position not in seen:
-                seen.add(position)
-                pending.append((position, True))
-                factors = self.hidden[position].factors if position in self.hidden else ()
-                pending.extend((needed, False) for needed in reversed((*self.graph.ops[position].args, *factors)))
-        return out
+    def needs(self, position: int) -> list[int]:
+        factors = self.hidden[position].factors if position in self.hidden else ()
+        return [*self.graph.ops[position].args, *factors]
 
     def add(self, kind: str, *args: int, dtype: str | None = None) -> int:
         return self.builder.add(kind, *args, dtype=dtype, place=self.place)

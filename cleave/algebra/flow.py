@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..graph import Graph
 from .rules import Rule
@@ -49,4 +49,20 @@ def wanted(graph: Graph, rules: Sequence[Rule]) -> list[bool]:
         if op.kind == "log" or cancels or (out[position] and not rule.forgets):
             for arg in dict.fromkeys((*(arg for arg, _ in rule.powers), *rule.equal, *(op.args if op.kind == "log" else ()))):
                 out[arg] = True
+    return out
+
+
+def in_order(roots: Sequence[int], needs: Callable[[int], Sequence[int]]) -> list[int]:
+    """The roots, in the order given, and all that they need, each operation after what it needs."""
+    out: list[int] = []
+    seen: set[int] = set()
+    pending = [(position, False) for position in reversed(roots)]
+    while pending:
+        position, ready = pending.pop()
+        if ready:
+            out.append(position)
+        elif position not in seen:
+            seen.add(position)
+            pending.append((position, True))
+            pending.extend((needed, False) for needed in reversed(needs(position)))
     return out

@@ -25,7 +25,7 @@ from ..graph import Attr, Builder, Graph, Op, Output
 from .confirm import independence_error
 from .degrees import Powers, combined, degrees
 from .factors import hidden_exponentials, mask_by_factors
-from .flow import signatures
+from .flow import in_order, signatures
 from .masks import mask_inside, position_of_input
 from .rules import constant_of
 from .shifts import Plan, note, plan_shifts
@@ -119,7 +119,7 @@ class _Emitter:
         self.without_offset: dict[int, tuple[int, int]] = {}
 
     def run(self) -> Graph:
-        for position in self.order():
+        for position in in_order(range(len(self.graph.ops)), self.needs):
             self.place = self.graph.places[position] if self.graph.places else ""
             self.new[position] = self.emit(position)
         outputs: list[Output] = []
@@ -128,21 +128,6 @@ class _Emitter:
             value = self.plain(output.value) if powers else self.new[output.value]
             outputs.append(Output(value, output.layout, output.dtype))
         return self.builder.finish(outputs)
-
-    def order(self) -> list[int]:
-        """Every operation after its operands and the arguments of the shifts it reads."""
-        out: list[int] = []
-        seen: set[int] = set()
-        pending = [(position, False) for position in range(len(self.graph.ops) - 1, -1, -1)]
-        while pending:
-            position, ready = pending.pop()
-            if ready:
-                out.append(position)
-            elif position not in seen:
-                seen.add(position)
-                pending.append((position, True))
-                pending.extend((needed, False) for needed in reversed(self.needs(position)))
-        return out
 
     def needs(self, position: int) -> list[int]:
         op = self.graph.ops[position]

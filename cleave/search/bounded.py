@@ -112,7 +112,7 @@ def opaque(graph: Graph, op: Op, found: Sequence[Bound]) -> bool:
     - a selection of a value that may not be finite is more than a product with a bit
     - a root or logarithm of what may be negative is not one of its factors
     - a test for infinity, or of a value against itself, has the answer that only floats know, unless infinities of the program's own are
-      asked for; what a softmax gives is taken to be a number, also where a row has nothing but -inf
+      asked for; exponentials over their sum are taken to be numbers, also where a row has nothing but -inf
     """
     args = [found[arg] for arg in op.args]
     match op.kind:
@@ -226,6 +226,9 @@ def _signs(graph: Graph, op: Op, args: Sequence[Bound]) -> tuple[bool, bool, boo
             return above, all(signs[position].nonnegative for position in odd), live
         case "add":
             return nonnegative and any(arg.above for arg in args), nonnegative, nonnegative and any(arg.live for arg in args)
+        case "cast" if op.dtype not in FLOATS:
+            # 0.3 becomes 0.
+            return False, nonnegative, False
         case "cast" | "rename" | "div" | "reduce":
             return above, nonnegative, live
         case "sqrt" | "rsqrt":

@@ -12,6 +12,7 @@ import cleave
 from cleave.frontend import capture
 from cleave.reference import evaluate
 from cleave.search import SearchOptions, superoptimize
+from cleave.search.bounded import bounds, opaque
 from cleave.search.verify import Verifier
 from tests.search.test_unlucky_draws import features
 
@@ -164,3 +165,20 @@ def test_every_alternative_is_right(function: Callable[[Tensor, Tensor], Tensor]
         (found,) = evaluate(entry.graph, [x.double().numpy(), y.double().numpy()], {})
         assert found.shape == tuple(wanted.shape)
         torch.testing.assert_close(torch.as_tensor(found.copy()).double(), wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_above_zero_may_be_zero_as_an_integer() -> None:
+    """exp(x) is above 0, and 0 where it is truncated below 1: a guard against that stays."""
+
+    def guarded(x: Tensor, y: Tensor) -> Tensor:
+        count = torch.exp(x).to(torch.int32).float()
+        return torch.where(count > 0, y / count, 0.0).sum(-1)
+
+    x, y = torch.tensor([[-3.0, 1.0, 2.0], [0.5, -1.0, 3.0]]), torch.ones(2, 3)
+    graph = capture(guarded, (x, y)).graph
+    for entry in superoptimize(graph, SearchOptions(split=False)).alternatives:
+        (found,) = evaluate(entry.graph, [x.double().numpy(), y.double().numpy()], {})
+        torch.testing.assert_close(torch.as_tensor(found.copy()).float(), guarded(x, y))
+    (division, selection) = (next(op for op in graph.ops if op.kind == kind) for kind in ("div", "select"))
+    known = bounds(graph)
+    assert not known[division.args[1]].above and opaque(graph, selection, known)

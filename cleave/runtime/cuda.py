@@ -37,7 +37,8 @@ class CudaKernels:
     def step(self, launch: Launch) -> Step:
         """A launch through the driver, on the current stream."""
         binary = self.binaries[launch.call.kernel]
-        launcher = Launcher(function(binary, self.device), launch.programs, len(launch.slots), launch.scalars, self.device)
+        loaded = function(binary, self.device)
+        launcher = Launcher(loaded, launch.programs, len(launch.slots), launch.scalars, self.device, launch.call.early)
         place = len(self.launchers)
         self.launchers.append((launcher, launch.slots))
         self.scratch.append(binary.scratch * launch.programs)

@@ -22,10 +22,17 @@ _PREFER_SHARED = 1
 _REGISTERS, _LOCAL_BYTES = 4, 3
 _INVALID_CONTEXT = 201
 _DEFAULT_SHARED = 48 << 10
+_PROGRAMMATIC_SERIALIZATION = 6
 
 
 class DriverError(RuntimeError):
     """The CUDA driver refused a call."""
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: which it is, and its value, of which an integer is the first member."""
+
+    _fields_ = (("kind", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60))
 
 
 class _Configuration(ctypes.Structure):
@@ -109,10 +116,11 @@ class Launcher:
     """
     A launch with everything but addresses fixed. One thread at a time may use it.
 
-    `values[i]` is the kernel's argument i: first the addresses, to be set before a launch, then `scalars`, then scratch memory.
+    `values[i]` is the kernel's argument i: first the addresses, to be set before a launch, then `scalars`, then scratch memory. An `early`
+    launch may begin before the launch before it has ended.
     """
 
-    def __init__(self, loaded: Function, programs: int, addresses: int, scalars: Sequence[int], device: int) -> None:
+    def __init__(self, loaded: Function, programs: int, addresses: int, scalars: Sequence[int], device: int, early: bool = False) -> None:
         binary = loaded.binary
         assert addresses + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
         count = binary.arguments + binary.scratch_arguments
@@ -129,6 +137,10 @@ class Launcher:
         self.configuration.grid[:] = (programs, 1, 1)
         self.configuration.block[:] = (binary.threads, 1, 1)
         self.configuration.shared = binary.shared
+        if early:
+            self._attribute = _Attribute(kind=_PROGRAMMATIC_SERIALIZATION, value=1)
+            self.configuration.attributes = ctypes.addressof(self._attribute)
+            self.configuration.attribute_count = 1
         self._arguments = (ctypes.byref(self.configuration), loaded.handle, ctypes.byref(self._pointers), None)
         self._call = _library().cuLaunchKernelEx
 

@@ -167,8 +167,9 @@ def _single(second: Problem) -> list[Pieces]:
     reduced = {axis for node in second.reductions for axis in node.removed if node.kind != "shift"}
     kept = {axis for node in second.reductions if node.kind == "shift" for axis in node.removed}
     kept |= {axis for stored in second.stores for axis in stored.axes}
-    few = [axis for axis in second.used_axes() if 1 < (second.sizes.fixed(axis) or 0) <= MOST_SINGLE]
-    return [Pieces(axis, part=1) for axis in few if axis in reduced - kept]
+    sizes = second.sizes
+    few = {axis: most for axis in second.used_axes() if 1 < (most := sizes.largest(axis) or 0) <= MOST_SINGLE and axis in reduced - kept}
+    return [Pieces(axis, part=1, most=most if sizes.fixed(axis) is None else 0) for axis, most in few.items()]
 
 
 def _is_legal(first: Problem, plan: Plan, second: Problem) -> bool:

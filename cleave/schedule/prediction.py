@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
+from ..extents import Extent, sizes_of
 from ..graph import Graph
 from .cost import REPLAY, estimate, measure
 from .kernels import Choice, by_library
@@ -19,12 +20,16 @@ from .targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The kernels of a program with what their estimates rest on. `static` are the symbols whose values the kernels have built in."""
+    """
+    The kernels of a program with what their estimates rest on. `static` are the symbols whose values the kernels have built in, `counts`
+    numbers of chunks that the program finds by itself where they are not given.
+    """
 
     graph: Graph
     static: Mapping[str, int]
     choices: tuple[Choice, ...]
     target: Target
+    counts: tuple[tuple[str, Extent], ...] = ()
 
     def seconds(self, symbols: Mapping[str, int]) -> float:
         """
@@ -32,7 +37,7 @@ class Prediction:
 
         Raises: KeyError for a symbol without a value.
         """
-        values = {**{name: max(1, value) for name, value in symbols.items()}, **self.static}
+        values = {**sizes_of(self.counts, {name: max(1, value) for name, value in symbols.items()}), **self.static}
         dynamic = frozenset(entry.name for entry in self.graph.symbols if entry.name not in self.static)
         sizes = Sizes(self.graph, values, dynamic)
         total = REPLAY

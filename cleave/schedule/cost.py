@@ -255,7 +255,7 @@ class Measure:
             self.widest = max(self.widest, 2 * _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
-        amount = _moved(op.buffer, op.index, _elements(op.out))
+        amount = 0 if self._is_past_the_end(op) else _moved(op.buffer, op.index, _elements(op.out))
         place = (op.buffer.name, *(id(var) for _, var in op.index))
         share = SECOND_READ if place in self.seen else 1.0
         self.seen.add(place)
@@ -273,6 +273,15 @@ class Measure:
             self.staged.add(size, bool(wide))
         elif wide is not None:
             self.resident += size
+
+    def _is_past_the_end(self, op: Load) -> bool:
+        """Whether a load reads nothing: a number of its index is not below the extent that it is checked against."""
+        ends = dict(self.kernel.extents)
+        for axis, var in op.index:
+            end = self.scalars.get(id(ends[axis])) if axis in op.check and axis in ends and not var.type.dims else None
+            if end is not None and id(var) in self.scalars and all(at >= stop for at, stop in zip(self.scalars[id(var)], end, strict=True)):
+                return True
+        return False
 
     def _dot(self, a: Var, b: Var, out: Var, in_place: bool, trips: float) -> None:
         rows, columns = (size for _, size in out.type.dims[-2:])

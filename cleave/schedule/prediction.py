@@ -31,6 +31,11 @@ class Prediction:
     target: Target
     counts: tuple[tuple[str, Extent], ...] = ()
 
+    @property
+    def floor(self) -> float:
+        """What the launches alone take."""
+        return REPLAY + len(self.choices) * self.target.launch
+
     def seconds(self, symbols: Mapping[str, int]) -> float:
         """
         The estimate at these values of the run-time symbols, infinite where a kernel does not fit there; sizes of 0 count as 1.
@@ -49,3 +54,21 @@ class Prediction:
             at = replace(choice, cost=cost)
             total += (by_library(at, choice.call, self.target) if choice.call is not None else at).cost.seconds
         return total
+
+    def best(self, symbols: Mapping[str, int]) -> tuple[float, dict[str, int]]:
+        """
+        The estimate at these values with the numbers of chunks for which it is least, and those: what the program finds by itself, or a
+        power of two up to that.
+
+        Raises: KeyError as `seconds`.
+        """
+        own = sizes_of(self.counts, {name: max(1, value) for name, value in symbols.items()})
+        names = [name for name, _ in self.counts if name in {symbol.name for symbol in self.graph.symbols}]
+        found = self.seconds(symbols), {name: own[name] for name in names}
+        for name in names:
+            count = 1
+            while count < own[name]:
+                tried = {**found[1], name: count}
+                found = min(found, (self.seconds({**symbols, **tried}), tried), key=lambda entry: entry[0])
+                count *= 2
+        return found

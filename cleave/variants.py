@@ -1,7 +1,7 @@
 """
 Several schedules of one program behind one call: each is made for its own sizes, and a call takes the one predicted fastest for its.
 
-The prediction is the cost model's at the sizes of the call, scaled by what the schedule took at its own sizes where that was
+The prediction is the cost model's at the sizes of the call, corrected by what the schedule took at its own sizes where that was
 measured. Numbers of chunks are chosen with it. Calls ask once for each combination of sizes.
 """
 
@@ -16,9 +16,8 @@ from .schedule import Prediction
 from .schedule.program import Program
 from .targets.triton_python import TritonFile
 
-
-LEAST_SCALE = 0.2
-"""The least that a measured time may be of the estimate, both without launches, for other estimates to be scaled by it."""
+FARTHEST = 1.5
+"""How much slower than the fastest a variant may be predicted and yet be tried with fewer chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,19 @@ class Variant:
         """The sizes it was made for, for people."""
         return ", ".join(f"{name} = {value}" for name, value in self.point.items())
 
-    def predicted(self, symbols: Mapping[str, int]) -> tuple[float, dict[str, int]]:
-        """What a call at these sizes is predicted to take, and the numbers of chunks that it should be made with."""
-        seconds, counts = self.prediction.best(symbols)
+    def corrected(self, seconds: float) -> float:
+        """
+        An estimate for other sizes, by how much that for its own was off, where that was measured.
+
+        This is taken for a factor as far as the time there was work, and for a constant as far as it was launches: what was measured at a
+        tiny size says nothing of how fast work is done.
+        """
         measured = self.candidates[0].measured if self.candidates else None
-        if measured is not None:
-            # What launches cost is known well, and is most of the time of small sizes: only the rest may be off by a factor.
-            floor = self.prediction.floor
-            scale = max(LEAST_SCALE, (measured - floor) / (self.prediction.seconds(self.point) - floor))
-            seconds = floor + scale * (seconds - floor)
-        return seconds, counts
+        if measured is None:
+            return seconds
+        own = self.prediction.seconds(self.point)
+        work = max(0.0, 1.0 - self.prediction.floor / measured)
+        return seconds + (measured - own) * (work * seconds / own + 1.0 - work)
 
 
 def distinct(variants: Sequence[Variant]) -> tuple[Variant, ...]:
@@ -63,9 +65,20 @@ def distinct(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def fastest(variants: Sequence[Variant], symbols: Mapping[str, int]) -> tuple[int, dict[str, int]]:
-    """The position of the variant predicted fastest at these sizes, the first of equals, and the numbers of chunks to call it with."""
+    """
+    The position of the variant predicted fastest at these sizes, the first of equals, and the numbers of chunks to call it with.
+
+    Fewer chunks than the program would have are tried where that may change which is fastest.
+    """
     if len(variants) == 1 and not variants[0].prediction.counts:
         return 0, {}
-    predicted = [variant.predicted(symbols) for variant in variants]
-    place = min(range(len(variants)), key=lambda at: predicted[at][0])
-    return place, predicted[place][1]
+    rough = [variant.corrected(variant.prediction.seconds(symbols)) for variant in variants]
+    found: list[tuple[float, int, dict[str, int]]] = []
+    for place, (variant, seconds) in enumerate(zip(variants, rough, strict=True)):
+        counts: dict[str, int] = {}
+        if variant.prediction.counts and seconds <= FARTHEST * min(rough):
+            estimate, counts = variant.prediction.fewer(symbols)
+            seconds = variant.corrected(estimate)
+        found.append((seconds, place, counts))
+    _, place, counts = min(found, key=lambda entry: entry[:2])
+    return place, counts

@@ -157,6 +157,7 @@ class Measure:
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
         self.unique = _unique_bytes(kernel, sizes)
+        self.ends = {axis: id(var) for axis, var in kernel.extents}
         for name, var in kernel.sizes:
             self.scalars[id(var)] = (sizes.hint(name) if name in sizes.extents else sizes.values[name],) * len(places)
         self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
@@ -276,9 +277,8 @@ class Measure:
 
     def _is_past_the_end(self, op: Load) -> bool:
         """Whether a load reads nothing: a number of its index is not below the extent that it is checked against."""
-        ends = dict(self.kernel.extents)
-        for axis, var in op.index:
-            end = self.scalars.get(id(ends[axis])) if axis in op.check and axis in ends and not var.type.dims else None
+        for axis, var in op.index if op.check else ():
+            end = self.scalars.get(self.ends.get(axis, 0)) if axis in op.check and not var.type.dims else None
             if end is not None and id(var) in self.scalars and all(at >= stop for at, stop in zip(self.scalars[id(var)], end, strict=True)):
                 return True
         return False

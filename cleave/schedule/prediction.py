@@ -55,20 +55,20 @@ class Prediction:
             total += (by_library(at, choice.call, self.target) if choice.call is not None else at).cost.seconds
         return total
 
-    def best(self, symbols: Mapping[str, int]) -> tuple[float, dict[str, int]]:
+    def fewer(self, symbols: Mapping[str, int]) -> tuple[float, dict[str, int]]:
         """
-        The estimate at these values with the numbers of chunks for which it is least, and those: what the program finds by itself, or a
-        power of two up to that.
+        The estimate at these values with the numbers of chunks that the program finds by itself, halved while that is faster, and those.
 
         Raises: KeyError as `seconds`.
         """
+        names = {symbol.name for symbol in self.graph.symbols}
         own = sizes_of(self.counts, {name: max(1, value) for name, value in symbols.items()})
-        names = [name for name, _ in self.counts if name in {symbol.name for symbol in self.graph.symbols}]
-        found = self.seconds(symbols), {name: own[name] for name in names}
-        for name in names:
-            count = 1
-            while count < own[name]:
-                tried = {**found[1], name: count}
-                found = min(found, (self.seconds({**symbols, **tried}), tried), key=lambda entry: entry[0])
-                count *= 2
-        return found
+        seconds, counts = self.seconds(symbols), {name: own[name] for name, _ in self.counts if name in names}
+        for name in counts:
+            while counts[name] > 1:
+                tried = {**counts, name: counts[name] // 2}
+                other = self.seconds({**symbols, **tried})
+                if other >= seconds:
+                    break
+                seconds, counts = other, tried
+        return seconds, counts

@@ -29,9 +29,8 @@ class Dim:
 class Pieces:
     """
     An axis in pieces: those powers of two that its extent is the sum of, or with `part` as many of that size as it takes; parts of 1
-    are single elements, which have no axis. With `tile`,
-    each tile of that many elements is in pieces, and tiles are programs of the grid. See `cleave.schedule.pieces`. With `most` the axis has a
-    size that is not known, from 1 to so many elements, and each but the first may not exist; parts are then of 1.
+    are single elements, which have no axis. With `tile`, each tile of that many elements is in pieces, and tiles are programs of the
+    grid. With `most`, parts are of 1 and the axis has 1 to so many, known when the program runs. See `cleave.schedule.pieces`.
     """
 
     axis: str

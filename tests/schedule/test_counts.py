@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -29,7 +29,12 @@ def dynamic_attention(**options: object) -> Graph:
 def programs(graph: Graph, sizes: Mapping[str, int], options: ScheduleOptions = FEW) -> list[Program]:
     """The ways to run a graph of M and N: in one launch, in two, and with other tiles."""
     found = space([graph], sizes, frozenset(sizes), H200, options)
-    return [found.program(trial) for trial in found.trials(6)]
+    return [found.program(trial) for trial in found.trials(4)]
+
+
+def in_one_launch(made: Sequence[Program]) -> Program:
+    """The first whose last programs to arrive combine chunks of a run-time number."""
+    return next(program for program in made if len(program.kernels) == 1 and "s" in dict(program.sizes))
 
 
 def extents_of(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -37,7 +42,7 @@ def extents_of(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kind", ["attention", "causal", "product", "highest"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_number_of_chunks_gives_the_same(kind: str, seed: int) -> None:
     """As many as the program finds, one, and more than there are tiles or elements; in any order of programs."""
     rng = random.Random(f"{kind} {seed}")
@@ -47,9 +52,9 @@ def test_any_number_of_chunks_gives_the_same(kind: str, seed: int) -> None:
         graph = dynamic_attention(mask="causal" if kind == "causal" else "", lse=seed == 0)
     made = programs(graph, {"M": rng.choice([1, 4, 20]), "N": rng.choice([512, 2048])})
     assert any("s" in dict(program.sizes) for program in made)
-    for program in rng.sample(made, min(3, len(made))):
+    for program in rng.sample(made, min(2, len(made))):
         most = min(16, most_chunks(2)) if any(isinstance(each, Last) for kernel in program.kernels for each in walk(kernel.body)) else 16
-        for rows, keys in ((1, rng.choice([0, 1])), (rng.choice([0, 1, 5]), 17), (3, rng.choice([127, 300, 521]))):
+        for rows, keys in ((1, rng.choice([0, 1])), (rng.choice([0, 1, 5]), 17), (3, rng.choice([127, 300]))):
             sizes = {"M": rows, "N": keys}
             own = extents_of(program, sizes)["s"]
             for count in {own, 1, most}:
@@ -72,7 +77,9 @@ def test_the_number_follows_the_sizes() -> None:
 def test_the_last_programs_skip_parts_that_there_are_not() -> None:
     """Parts are single elements, all but the first within a bound that the run tells."""
     program = next(
-        program for program in programs(dynamic_attention(), {"M": 4, "N": 4096}) if len(program.kernels) == 1 and "s" in dict(program.sizes)
+        program
+        for program in programs(dynamic_attention(), {"M": 4, "N": 4096})
+        if len(program.kernels) == 1 and "s" in dict(program.sizes)
     )
     (last,) = [each for each in walk(program.kernels[0].body) if isinstance(each, Last)]
     loads = [each for each in walk(last.body) if isinstance(each, Load) and each.fresh]
@@ -96,9 +103,9 @@ def test_a_prediction_chooses_the_number() -> None:
     trial = next(trial for trial in found.trials(6) if "s" in dict(found.program(trial).sizes))
     prediction = found.prediction(trial, H200)
     chosen: set[int] = set()
-    for keys in (1, 200, 700, 4096):
+    for keys in (1, 700, 4096):
         sizes = {"M": 4, "N": keys}
-        seconds, counts = prediction.best(sizes)
+        seconds, counts = prediction.fewer(sizes)
         assert seconds == prediction.seconds({**sizes, **counts}) <= prediction.seconds(sizes)
         assert 1 <= counts["s"] <= extents_of(found.program(trial), sizes)["s"]
         chosen.add(counts["s"])
@@ -107,15 +114,13 @@ def test_a_prediction_chooses_the_number() -> None:
 
 def test_the_interpreter_runs_any_number() -> None:
     graph = dynamic_attention(d="16", e="16", g="1")
-    program = next(
-        program for program in programs(graph, {"M": 4, "N": 2048}) if len(program.kernels) == 1 and "s" in dict(program.sizes)
-    )
+    program = in_one_launch(programs(graph, {"M": 4, "N": 2048}))
     rng = np.random.default_rng(0)
     for rows, keys in ((2, 0), (3, 150)):
-        q, k, v = (rng.standard_normal((1, size, 16)).astype(np.float16) for size in (rows, keys, keys))
-        logits = np.float64(q) @ np.float64(k).swapaxes(1, 2) * 0.125
+        q, k, v = (np.asarray(rng.standard_normal((1, size, 16)), np.float16) for size in (rows, keys, keys))
+        logits = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) * 0.125
         weights = np.exp(logits - logits.max(-1, initial=-1e4, keepdims=True))
-        expected = weights @ np.float64(v) / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
+        expected = weights @ v.astype(np.float64) / np.maximum(weights.sum(-1, keepdims=True), 1e-300)
         for given in ({}, {"s": 4}):
             (out,) = execute(program, [q, k, v], given)
             np.testing.assert_allclose(np.asarray(out, np.float64), expected, rtol=2e-3, atol=2e-3)

@@ -37,6 +37,8 @@ from .statements import Scope, Value
 
 PER_THREAD = (32, 64)
 """Elements of the largest tile of the second part that a thread may hold; rows are walked in tiles that keep to it."""
+PARTS_PER_THREAD = 128
+"""The same of all parts together that may not be there: they are loaded at once, as none waits for the sum of those before."""
 LARGEST_WHOLE = 4096
 MOST_SINGLE = 16
 
@@ -214,6 +216,8 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
     reduced = {axis for node in second.reductions for axis in node.removed}
     rest.sort(key=lambda axis: axis not in reduced)
     seen: set[tuple[Dim, ...]] = set()
+    parts = max((len(indices) for indices in second.pieces.values() if any(index.loose for index in indices)), default=0)
+    rooms = (PARTS_PER_THREAD // parts,) if parts else PER_THREAD
     for ways in _products([_walks(second, axis, axis in reduced, axis in own) for axis in rest]):
         others = [Dim(axis, (axis,), role, tile) for axis, (role, tile) in zip(rest, ways, strict=True)]
         lead = [dim for dim in others if dim.axes[0] in reduced]
@@ -221,7 +225,7 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
         if deep > 2 and any(dim.tile > 1 for dim in lead):
             continue
         held = max(prod(dim.tile for dim in others if dim.axes[0] in node.axes) for node in second.nodes)
-        for most in PER_THREAD:
+        for most in rooms:
             shrunk = _shrunk(kept, most * threads // held)
             if shrunk is not None:
                 dims = (*lead, *shrunk, *(dim for dim in others if dim not in lead))

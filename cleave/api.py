@@ -142,7 +142,7 @@ class Compiled:
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
     _entries: tuple[Entry, ...] = ()
-    _picks: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict[tuple[tuple[str, int], ...], int])
+    _picks: dict[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=dict[Any, tuple[Executable, Mapping[str, int]]])
 
     @property
     def program(self) -> Program:
@@ -186,7 +186,8 @@ class Compiled:
             if entry is not None:
                 self._entries = (entry, *self._entries[: ENTRIES - 1])
         else:
-            made = execute(self._ready(symbols), views, symbols)
+            ready, sizes = self._ready(symbols)
+            made = execute(ready, views, sizes)
         results: list[Any] = [None] * len(made)
         for output in self.bindings.outputs:
             if output.kind == "graph":
@@ -201,16 +202,18 @@ class Compiled:
             for output in self.bindings.outputs:
                 if output.kind == "graph":
                     shapes[output.graph] = output.sizes(symbols)
-            found = self._bounds[key] = self._ready(symbols).bind(views, symbols, shapes)
+            ready, sizes = self._ready(symbols)
+            found = self._bounds[key] = ready.bind(views, sizes, shapes)
         return found
 
-    def _ready(self, symbols: Mapping[str, int]) -> Executable:
-        """The variant for these sizes."""
+    def _ready(self, symbols: Mapping[str, int]) -> tuple[Executable, Mapping[str, int]]:
+        """The variant for these sizes, and the sizes with its numbers of chunks."""
         key = tuple(symbols.items())
         found = self._picks.get(key)
         if found is None:
-            found = self._picks[key] = fastest(self.variants, symbols)
-        return self._executables[found]
+            place, counts = fastest(self.variants, symbols)
+            found = self._picks[key] = self._executables[place], {**symbols, **counts}
+        return found
 
     def text(self, level: str) -> str:
         """

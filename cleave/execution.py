@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleave.errors import CleaveError
-from cleave.extents import Extent
+from cleave.extents import Extent, open_symbols, sizes_of
 from cleave.graph import Graph, Symbol
 from cleave.layouts import layout_axes, memory_shape, parse_layout
 
@@ -86,7 +86,7 @@ class Runnable:
 
     def shape(self, slot: Slot, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape of an argument or result in memory."""
-        return memory_shape(slot.layout, {name: extent.evaluate(sizes) for name, extent in self.extents})
+        return memory_shape(slot.layout, sizes_of(self.extents, sizes))
 
 
 def of_graph(graph: Graph) -> Runnable:
@@ -145,7 +145,7 @@ def of_lowered(module: ModuleOp) -> Runnable:
 def _of_tiles(
     program: Program | Plan, level: str, call: Callable[[Sequence[Array], Mapping[str, int], Precision], tuple[Array, ...]]
 ) -> Runnable:
-    names = dict.fromkeys(symbol for _, extent in program.sizes for symbol in extent.symbols)
+    names = open_symbols(program.sizes)
     layouts = program.layouts
     return Runnable(
         program.name,

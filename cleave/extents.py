@@ -9,7 +9,7 @@ integers), `min(a, b)`, `max(a, b)`, `ceildiv(a, b)` and parentheses.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -70,6 +70,31 @@ def extent(source: int | str | Extent) -> Extent:
             raise ValueError(f"extent {source} is negative")
         return Extent(str(source))
     return Extent(_canonical(source))
+
+
+def open_symbols(extents: Iterable[tuple[str, Extent]]) -> tuple[str, ...]:
+    """
+    The symbols of the extents of axes, in order of appearance, that are not axes before them: an extent may name another axis, as that of
+    a chunk names the number of chunks.
+    """
+    entries = list(extents)
+    own = {axis for axis, size in entries if size.text != axis}
+    return tuple(dict.fromkeys(name for _, size in entries for name in size.symbols if name not in own))
+
+
+def sizes_of(extents: Iterable[tuple[str, Extent]], symbols: Mapping[str, int]) -> dict[str, int]:
+    """
+    The values of symbols and the size of every axis, in order. A given value takes the place of an extent that others name.
+
+    Raises: KeyError for a symbol without a value.
+    """
+    entries = list(extents)
+    named = {name for _, size in entries for name in size.symbols}
+    out = dict(symbols)
+    for axis, size in entries:
+        if axis not in named or axis not in symbols:
+            out[axis] = size.evaluate(out)
+    return out
 
 
 def from_sympy(value: Any) -> Extent:

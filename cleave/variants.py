@@ -1,8 +1,8 @@
 """
 Several schedules of one program behind one call: each is made for its own sizes, and a call takes the one predicted fastest for its.
 
-The prediction is the cost model's at the sizes of the call, scaled by what the schedule took at its own sizes where that was
-measured. Calls ask once for each combination of sizes.
+The prediction is the cost model's at the sizes of the call, corrected by what the schedule took at its own sizes where that was
+measured. Numbers of chunks are chosen with it. Calls ask once for each combination of sizes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from .runtime.binary import Binary
 from .schedule import Prediction
 from .schedule.program import Program
 from .targets.triton_python import TritonFile
+
+FARTHEST = 1.5
+"""How much slower than the fastest a variant may be predicted and yet be tried with fewer chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,19 @@ class Variant:
         """The sizes it was made for, for people."""
         return ", ".join(f"{name} = {value}" for name, value in self.point.items())
 
-    def seconds(self, symbols: Mapping[str, int]) -> float:
-        """What a call at these sizes is predicted to take."""
+    def corrected(self, seconds: float) -> float:
+        """
+        An estimate for other sizes, by how much that for its own was off, where that was measured.
+
+        This is taken for a factor as far as the time there was work, and for a constant as far as it was launches: what was measured at a
+        tiny size says nothing of how fast work is done.
+        """
         measured = self.candidates[0].measured if self.candidates else None
-        scale = measured / self.prediction.seconds(self.point) if measured is not None else 1.0
-        return scale * self.prediction.seconds(symbols)
+        if measured is None:
+            return seconds
+        own = self.prediction.seconds(self.point)
+        work = max(0.0, 1.0 - self.prediction.floor / measured)
+        return seconds + (measured - own) * (work * seconds / own + 1.0 - work)
 
 
 def distinct(variants: Sequence[Variant]) -> tuple[Variant, ...]:
@@ -53,9 +64,21 @@ def distinct(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     return tuple(first.values())
 
 
-def fastest(variants: Sequence[Variant], symbols: Mapping[str, int]) -> int:
-    """The position of the variant predicted fastest at these sizes, the first of equals."""
-    if len(variants) == 1:
-        return 0
-    seconds = [variant.seconds(symbols) for variant in variants]
-    return seconds.index(min(seconds))
+def fastest(variants: Sequence[Variant], symbols: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+    """
+    The position of the variant predicted fastest at these sizes, the first of equals, and the numbers of chunks to call it with.
+
+    Fewer chunks than the program would have are tried where that may change which is fastest.
+    """
+    if len(variants) == 1 and not variants[0].prediction.counts:
+        return 0, {}
+    rough = [variant.corrected(variant.prediction.seconds(symbols)) for variant in variants]
+    found: list[tuple[float, int, dict[str, int]]] = []
+    for place, (variant, seconds) in enumerate(zip(variants, rough, strict=True)):
+        counts: dict[str, int] = {}
+        if variant.prediction.counts and seconds <= FARTHEST * min(rough):
+            estimate, counts = variant.prediction.fewer(symbols)
+            seconds = variant.corrected(estimate)
+        found.append((seconds, place, counts))
+    _, place, counts = min(found, key=lambda entry: entry[:2])
+    return place, counts

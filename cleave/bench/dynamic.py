@@ -24,10 +24,11 @@ STATIC = "static"
 EXAMPLE = (2, 512, 1024)
 HINTS = (
     {"b": 1, "m": 1024, "n": 4096},
-    {"b": 8, "m": 1, "n": 4096},
     {"b": 1, "m": 1, "n": 4096},
-    {"b": 1, "m": 16, "n": 512},
-    {"b": 1, "m": 128, "n": 1024},
+    {"b": 2, "m": 16, "n": 4096},
+    {"b": 1, "m": 64, "n": 4096},
+    {"b": 2, "m": 128, "n": 256},
+    {"b": 1, "m": 1, "n": 128},
 )
 """The size of the example, and the sizes to tune for: requests, rows, keys."""
 SIZES: tuple[tuple[int, int, int], ...] = (

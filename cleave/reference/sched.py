@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from cleave.extents import sizes_of
 from cleave.layouts import axis_strides, contiguous_strides, memory_shape
 from cleave.reference.dtypes import FLOATS, Array, held_in, poison, rounded
 from cleave.reference.elementwise import BINARY, COMPARE, UNARY
@@ -397,8 +398,8 @@ def run_program(
     """
     precision = Precision(rounding)
     order = None if seed is None else random.Random(seed)
-    extents = {axis: size.evaluate(symbols) for axis, size in program.sizes}
-    sizes = dict(symbols) | extents
+    sizes = sizes_of(program.sizes, symbols)
+    extents = {axis: sizes[axis] for axis, _ in program.sizes}
     memory: dict[str, Memory] = {}
     shapes: list[tuple[int, ...]] = []
     for position, (buffer, layout) in enumerate(zip((*program.inputs, *program.outputs), program.layouts, strict=True)):

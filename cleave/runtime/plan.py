@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 import sympy
 
 from cleave.errors import CleaveError
-from cleave.extents import Extent, extent, symbol
+from cleave.extents import Extent, extent, open_symbols, sizes_of, symbol
 from cleave.layouts import parse_layout
 from cleave.schedule.program import Allocate, Buffer, LibraryCall
 
@@ -69,8 +69,8 @@ class Plan:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Every symbol of the extents, in order of appearance."""
-        return tuple(dict.fromkeys(name for _, size in self.sizes for name in size.symbols))
+        """Every symbol that the extents leave open, in order of appearance."""
+        return open_symbols(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,7 @@ def bind_sizes(plan: Plan, shapes: Sequence[Sequence[int]], symbols: Mapping[str
     for name in plan.symbols:
         if name not in out:
             raise CleaveError(None, f"symbol '{name}' does not follow from the shapes of the inputs", "give its value")
-    for axis, size in plan.sizes:
-        out[axis] = size.evaluate(out)
+    out = sizes_of(plan.sizes, out)
     for (buffer, layout), shape in zip(zip(plan.inputs, plan.layouts, strict=False), shapes, strict=True):
         expected = tuple(prod(out[axis] for axis in group) for group in parse_layout(layout))
         if tuple(shape) != expected:

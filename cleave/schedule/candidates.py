@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ..graph import Graph
+from .counts import count_extents
 from .fusion import Candidate
 from .kernels import Choice, ScheduleOptions
 from .overlap import may_overlap, overlapped
@@ -140,7 +141,8 @@ class Space:
         """What the program of a trial takes at other sizes."""
         source = self.divisions[trial.division][1].source
         static = {name: value for name, value in source.sizes.values.items() if name not in source.sizes.dynamic}
-        return Prediction(source.graph, static, tuple(self.choices(trial)), target)
+        choices = self.choices(trial)
+        return Prediction(source.graph, static, tuple(choices), target, count_extents(source, choices))
 
     def name(self, trial: Trial) -> str:
         """What a trial runs: an alternative, its chunks and kernels."""

@@ -158,6 +158,7 @@ class Measure:
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
         self.unique = _unique_bytes(kernel, sizes)
+        self.ends = {axis: id(var) for axis, var in kernel.extents}
         for name, var in kernel.sizes:
             self.scalars[id(var)] = (sizes.hint(name) if name in sizes.extents else sizes.values[name],) * len(places)
         self.grid = {dim.dim: max(1, dim.count.evaluate(sizes.values)) for dim in kernel.grid}
@@ -259,7 +260,7 @@ class Measure:
             self.widest = max(self.widest, 2 * _elements(op.out) * BYTES[op.out.type.dtype])
 
     def _load(self, op: Load, trips: float, looped: bool) -> None:
-        amount = _moved(op.buffer, op.index, _elements(op.out))
+        amount = 0 if self._is_past_the_end(op) else _moved(op.buffer, op.index, _elements(op.out))
         place = (op.buffer.name, *(id(var) for _, var in op.index))
         share = SECOND_READ if place in self.seen else 1.0
         self.seen.add(place)
@@ -277,6 +278,14 @@ class Measure:
             self.staged.add(size, bool(wide))
         elif wide is not None:
             self.resident += size
+
+    def _is_past_the_end(self, op: Load) -> bool:
+        """Whether a load reads nothing: a number of its index is not below the extent that it is checked against."""
+        for axis, var in op.index if op.check else ():
+            end = self.scalars.get(self.ends.get(axis, 0)) if axis in op.check and not var.type.dims else None
+            if end is not None and id(var) in self.scalars and all(at >= stop for at, stop in zip(self.scalars[id(var)], end, strict=True)):
+                return True
+        return False
 
     def _dot(self, a: Var, b: Var, out: Var, acc: Var | None, trips: float) -> None:
         rows, columns = (size for _, size in out.type.dims[-2:])

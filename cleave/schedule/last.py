@@ -37,6 +37,8 @@ from .statements import Scope, Value
 
 PER_THREAD = (32, 64)
 """Elements of the largest tile of the second part that a thread may hold; rows are walked in tiles that keep to it."""
+PARTS_PER_THREAD = 128
+"""The same of all parts together that may not be there: they are loaded at once, as none waits for the sum of those before."""
 LARGEST_WHOLE = 4096
 MOST_SINGLE = 16
 
@@ -167,8 +169,9 @@ def _single(second: Problem) -> list[Pieces]:
     reduced = {axis for node in second.reductions for axis in node.removed if node.kind != "shift"}
     kept = {axis for node in second.reductions if node.kind == "shift" for axis in node.removed}
     kept |= {axis for stored in second.stores for axis in stored.axes}
-    few = [axis for axis in second.used_axes() if 1 < (second.sizes.fixed(axis) or 0) <= MOST_SINGLE]
-    return [Pieces(axis, part=1) for axis in few if axis in reduced - kept]
+    sizes = second.sizes
+    few = {axis: most for axis in second.used_axes() if 1 < (most := sizes.largest(axis) or 0) <= MOST_SINGLE and axis in reduced - kept}
+    return [Pieces(axis, part=1, most=most if sizes.fixed(axis) is None else 0) for axis, most in few.items()]
 
 
 def _is_legal(first: Problem, plan: Plan, second: Problem) -> bool:
@@ -213,6 +216,8 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
     reduced = {axis for node in second.reductions for axis in node.removed}
     rest.sort(key=lambda axis: axis not in reduced)
     seen: set[tuple[Dim, ...]] = set()
+    parts = max((len(indices) for indices in second.pieces.values() if any(index.loose for index in indices)), default=0)
+    rooms = (PARTS_PER_THREAD // parts,) if parts else PER_THREAD
     for ways in _products([_walks(second, axis, axis in reduced, axis in own) for axis in rest]):
         others = [Dim(axis, (axis,), role, tile) for axis, (role, tile) in zip(rest, ways, strict=True)]
         lead = [dim for dim in others if dim.axes[0] in reduced]
@@ -220,7 +225,7 @@ def endings(second: Problem, plan: Plan, threads: int) -> Iterator[tuple[Dim, ..
         if deep > 2 and any(dim.tile > 1 for dim in lead):
             continue
         held = max(prod(dim.tile for dim in others if dim.axes[0] in node.axes) for node in second.nodes)
-        for most in PER_THREAD:
+        for most in rooms:
             shrunk = _shrunk(kept, most * threads // held)
             if shrunk is not None:
                 dims = (*lead, *shrunk, *(dim for dim in others if dim not in lead))

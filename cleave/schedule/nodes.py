@@ -45,7 +45,7 @@ class Index:
 
     Kinds: `axis` (the index of axis `name`), `number` (`size`), `length` (of axis `name`), `add sub mul floordiv mod`,
     `clamp` (at least 0), `data` (the integer value `node`). `axes` are those it depends on; `loose` says that it may reach the
-    extent it indexes even where every axis index is in range.
+    extent it indexes even where every axis index is in range, as a number does that an axis of unknown size may not have.
     """
 
     kind: str
@@ -311,6 +311,9 @@ class Resolver:
         kind = "sum" if op.kind == "contract" else str(attr[0]) if attr else "max"
         for chunk in self._masked_chunks(op, removed):
             operands = [self._existing(operand, chunk, table, kind, position) for operand in operands]
+        for axis, index in place.items():
+            if index.kind == "number" and index.loose:
+                operands = [self._within(operand, index, axis, kind, position) for operand in operands]
         free = [axis for operand in operands for axis in operand.axes if axis not in inner]
         scale = 1.0
         if op.kind == "shift":
@@ -341,9 +344,11 @@ class Resolver:
         chunk = self.sizes.axes[inner].chunk_of
         assert chunk is not None
         whole = combined("add", combined("mul", at[chunk[1]], self._length(inner)), at[inner])
-        if not set(whole.axes) & set(node.axes):
-            return node
-        index, end = self._place(whole, op), self._place(self._length(chunk[0]), op)
+        return self._within(node, whole, chunk[0], kind, op) if set(whole.axes) & set(node.axes) else node
+
+    def _within(self, node: Node, place: Index, axis: str, kind: str, op: int) -> Node:
+        """A value with what is neutral for a kind of reduction in its place where an index is past the end of an axis."""
+        index, end = self._place(place, op), self._place(self._length(axis), op)
         exists = self._make("compare", (index, end), index.axes, "i1", op, attr=("lt",))
         fill = self._number(neutral_of(kind, node.dtype), node.dtype, op)
         return self._make("select", (exists, node, fill), (*index.axes, *node.axes), node.dtype, op)

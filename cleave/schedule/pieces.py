@@ -9,7 +9,7 @@ length. The sum of a few shorter chains is as accurate as what PyTorch computes.
 
 A piece is an axis of its own with an index of the axis it is part of. So a value that has the axis is one node for each
 piece, a reduction over it combines a reduction over each, and everything else, plans and emission among them, meets axes
-that fill their tiles.
+that fill their tiles. Single elements may be more than the axis turns out to have when the program runs: reductions over it skip those.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
     made: dict[str, tuple[Index, ...]] = {}
     added: dict[str, list[Axis]] = {}
     for entry in chosen:
-        size = sizes.fixed(entry.axis)
+        size = entry.most or sizes.fixed(entry.axis)
         assert size is not None, "an axis in pieces has a known size"
         own = added.setdefault(entry.axis, [])
         start: Index = number(0)
@@ -150,7 +150,7 @@ def in_pieces(problem: Problem, chosen: Sequence[Pieces]) -> Problem:
         offset = 0
         for part in (entry.part,) * -(-size // entry.part) if entry.part else binary(size):
             if part == 1:
-                indices.append(number(offset))
+                indices.append(replace(number(offset), loose=entry.most > 0 and offset > 0))
                 offset += 1
                 continue
             own.append(Axis(fresh(f"{entry.axis}_{offset}", taken), extent(min(part, size - offset))))

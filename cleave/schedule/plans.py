@@ -252,6 +252,10 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
     loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0]]
     if contracted and not dots:
         loops.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
+    most = problem.sizes.largest(axes[0]) if len(axes) == 1 and sizes[0] is None else None
+    if most is not None:
+        # However many there are at most, one step takes them all if it may.
+        loops = [("loop", tile) for tile in dict.fromkeys(min(tile, power_of_two(most)) for _, tile in loops)]
     # Where there may be nothing to walk, only a loop does nothing: a single element in a tile has no lanes to mask.
     return tuple(loops) if (dots and not stored) or empty else (*whole, *loops)
 

@@ -261,7 +261,8 @@ Step: TypeAlias = Allocate | Launch | LibraryCall
 class Program:
     """
     The host side: steps in order. `inputs` and `outputs` are buffers by position; `layouts` maps memory to axes for each,
-    inputs first. `sizes` gives every axis its extent over the symbols.
+    inputs first. `sizes` gives every axis its extent over the symbols and the axes before it: a number of chunks that is found when the
+    program runs is an axis whose extent says how, and a caller may give it another value.
     """
 
     name: str

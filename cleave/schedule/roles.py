@@ -29,13 +29,14 @@ class Dim:
 class Pieces:
     """
     An axis in pieces: those powers of two that its extent is the sum of, or with `part` as many of that size as it takes; parts of 1
-    are single elements, which have no axis. With `tile`,
-    each tile of that many elements is in pieces, and tiles are programs of the grid. See `cleave.schedule.pieces`.
+    are single elements, which have no axis. With `tile`, each tile of that many elements is in pieces, and tiles are programs of the
+    grid. With `most`, parts are of 1 and the axis has 1 to so many, known when the program runs. See `cleave.schedule.pieces`.
     """
 
     axis: str
     tile: int = 0
     part: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

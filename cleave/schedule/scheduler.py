@@ -13,6 +13,7 @@ from ..errors import CleaveError
 from ..graph import Graph
 from .chunks import aligned, split_symbols
 from .cost import ARRIVE, LAST_STEP, REPLAY, START
+from .counts import count_extents, most_chunks
 from .fusion import ALIKE, Candidate, Fusion
 from .kernels import Choice, ScheduleOptions
 from .nodes import UnschedulableError
@@ -81,7 +82,10 @@ def considered(
         for count in counts:
             said = f"alternative {number}" + "".join(f", {name} = {value}" for name, value in count.items())
             try:
-                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count), target, chosen, written, shared)
+                # Where other sizes are known when the program runs, the number of chunks that suits them is as well.
+                open_ = any(symbol.name in dynamic for symbol in graph.symbols)
+                most = {name: most_chunks(value) for name, value in count.items() if open_}
+                fusion = _fusion(graph, {**sizes, **count}, dynamic - set(count) | set(most), most, target, chosen, written, shared)
             except CleaveError as error:
                 failure = failure or error
                 notes.append(f"{said}: {error}")
@@ -185,6 +189,7 @@ def _fusion(
     graph: Graph,
     sizes: Mapping[str, int],
     dynamic: frozenset[str],
+    most: Mapping[str, int],
     target: Target,
     options: ScheduleOptions,
     written: frozenset[Product],
@@ -193,7 +198,7 @@ def _fusion(
     """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
     try:
-        bound = Sizes(graph, sizes, dynamic)
+        bound = Sizes(graph, sizes, dynamic, most)
         source = source_of(aligned(graph, degrees_of(graph)), bound, written)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
@@ -222,6 +227,11 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
         replace(choice.kernel, name=name if len(choices) == 1 else f"{name}_{group[0].buffer.name}")
         for group, choice in zip(candidate.groups, choices, strict=True)
     ]
+    counts = count_extents(source, choices)
+    sizes = [(axis, size) for axis, size in source.sizes.extents.items() if axis not in dict(counts)]
+    # Chunks come after their number.
+    first = next((place for place, (axis, _) in enumerate(sizes) if source.sizes.axes[axis].chunk_of is not None), len(sizes))
+    sizes[first:first] = counts
     counters = [choice.counter for choice in choices if choice.counter is not None]
     steps: list[Step] = [Allocate(item.buffer) for item in candidate.workspaces]
     steps += [Allocate(counter.buffer, zeroed=True) for counter in counters]
@@ -237,7 +247,7 @@ def assemble(candidate: Candidate, choices: Sequence[Choice], notes: Sequence[st
         source.arguments,
         source.results,
         layouts,
-        (*source.sizes.extents.items(), *((counter.axis, counter.extent) for counter in counters)),
+        (*sizes, *((counter.axis, counter.extent) for counter in counters)),
         tuple(kernel for kernel, choice in zip(kernels, choices, strict=True) if choice.call is None),
         tuple(steps),
         (*notes, *reasons),

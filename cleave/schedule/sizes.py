@@ -17,11 +17,12 @@ class Sizes:
     """
     The extents of a graph's axes with static symbols replaced by their values.
 
-    `dynamic` symbols stay; for estimates they take the values in `values`, their hints.
+    `dynamic` symbols stay; for estimates they take the values in `values`, their hints. Those in `most` are from 1 up to that.
     """
 
-    def __init__(self, graph: Graph, values: Mapping[str, int], dynamic: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, values: Mapping[str, int], dynamic: frozenset[str], most: Mapping[str, int] | None = None) -> None:
         self.values = dict(values)
+        self.most = dict(most or {})
         self.multiples = {entry.name: max(1, entry.multiple_of) for entry in graph.symbols}
         self.dynamic = frozenset(entry.name for entry in graph.symbols if entry.name in dynamic)
         self._static = {name: value for name, value in values.items() if name not in self.dynamic}
@@ -57,6 +58,11 @@ class Sizes:
     def fixed(self, axis: str) -> int | None:
         """The size of an axis where it is known at compile time."""
         return self.extents[axis].constant
+
+    def largest(self, axis: str) -> int | None:
+        """The most that the size of an axis may be, where that is known at compile time."""
+        size = self.extents[axis]
+        return self.most.get(size.text, size.constant)
 
     def multiple(self, axes: Iterable[str]) -> int:
         """A number that divides the product of the axes' extents; 0 where that is 0."""

@@ -78,7 +78,7 @@ class ProgramOp(IRDLOperation):
     The host side: allocates workspaces and launches kernels, in order.
 
     Arguments of the body are the inputs, then the outputs, each with the layout that maps its memory to axes. `sizes` gives
-    every axis its extent over the symbols:
+    every axis its extent over the symbols, and over axes that stand before it, as the number of chunks of a split does:
 
         sched.program @f sizes [m = m, r = 2, p = "2*m"] (%x: !sched.buffer<[m : 1], f32> layout "m")
             -> (%y: !sched.buffer<[m : 1], f32> layout "m") { sched.launch @k(%x, %y) }

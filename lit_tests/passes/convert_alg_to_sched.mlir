@@ -69,3 +69,29 @@ alg.graph @entangled axes [m = 30, n = 30] (%x: !alg.tensor<[m, n], f32>) -> (!a
 // CHECK:         sched.allocate
 // CHECK:         sched.launch
 // CHECK:         sched.launch
+
+// -----
+
+// The number of chunks of a split is chosen for the sizes that are known, and follows from those that are found when the program runs:
+// the grid has as many programs, and the last one to arrive reads no part that there is not.
+alg.graph @chunks symbols [s(positive)] axes [m = 16, k = ?(hint 16384), c = 64, s = s, ki = ceildiv(k, s) chunk of k by s]
+    (%x: !alg.tensor<[m, k], f16>, %w: !alg.tensor<[k, c], f16>) -> (!alg.tensor<[m, c], f32>) {
+  %xs = alg.split %x k into [s, ki] : !alg.tensor<[m, s, ki], f16>
+  %ws = alg.split %w k into [s, ki] : !alg.tensor<[s, ki, c], f16>
+  %p = alg.contract %xs, %ws over [ki] : !alg.tensor<[m, s, c], f32>
+  %y = alg.reduce sum %p over [s] : !alg.tensor<[m, c], f32>
+  alg.yield %y : !alg.tensor<[m, c], f32>
+}
+// CHECK-LABEL: sched.kernel @chunks_kernel
+// CHECK-SAME:    [[START:%s0]] = s by 1 count s)
+// CHECK:         [[BLOCK:%.*]] = sched.mul [[S:%s]], {{%.*}} : !sched.tile<[], index>
+// CHECK:         sched.floordiv {{%.*}}, [[BLOCK]]
+// CHECK:         [[ACC:%.*]] = sched.for ki
+// CHECK:         sched.store [[ACC]] to [[PARTS:%.*]] [s = [[START]], m = {{.*}}]
+// CHECK:         sched.last {{.*}} of [[S]] {
+// CHECK:           sched.load [[PARTS]] {{.*}}] fresh
+// CHECK:           [[THERE:%.*]] = sched.compare lt {{%.*}}, [[S]]
+// CHECK:           [[SECOND:%.*]] = sched.load [[PARTS]] {{.*}} check [s < [[S]]] other 0.0 fresh
+// CHECK:           sched.select [[THERE]], [[SECOND]], {{%.*}}
+// CHECK:         sched.program @chunks sizes
+// CHECK-SAME:    s = max(1, min({{.*}} floordiv programs_s), min(16, ceildiv(k, {{[0-9]+}})))), ki = ceildiv(k, s)

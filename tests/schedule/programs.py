@@ -199,8 +199,12 @@ def agrees(
     high: int = 2,
     changed: Mapping[str, Any] | None = None,
     shuffled: int | None = None,
+    given: Mapping[str, int] | None = None,
 ) -> None:
-    """Asserts that a program gives the graph's values at the given sizes, in float64; `shuffled` seeds the order of its programs."""
+    """
+    Asserts that a program gives the graph's values at the given sizes, in float64; `shuffled` seeds the order of its programs, `given` are
+    the sizes that the program is told, where it is not told all.
+    """
     symbols = {entry.name: 1 for entry in graph.symbols} | dict(sizes or {})
     extents = graph.sizes(symbols)
     rng = np.random.default_rng(seed)
@@ -213,7 +217,7 @@ def agrees(
         named.append(data)
         order = layout_axes(entry.layout)
         memory.append(np.transpose(data, [entry.axes.index(axis) for axis in order]).reshape(memory_shape(entry.layout, extents)))
-    found = run_program(program, memory, symbols, seed=shuffled)
+    found = run_program(program, memory, symbols if given is None else given, seed=shuffled)
     for output, value, wanted in zip(graph.outputs, found, evaluate(graph, named, symbols), strict=True):
         order = layout_axes(output.layout)
         axes = graph.ops[output.value].axes

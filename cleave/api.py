@@ -28,6 +28,7 @@ from .runtime import tuner
 from .runtime.cache import Store, key_of, versions
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
+from .runtime.versions import shortcuts
 from .schedule import TARGETS
 from .schedule.program import Program
 from .variants import Variant, fastest
@@ -162,7 +163,7 @@ class Compiled:
         """
         if not kwargs:
             for entry in self._entries:
-                result = entry(args)
+                result = entry.call(args)
                 if result is not NotImplemented:
                     return result
         return self._checked(args, kwargs)
@@ -252,6 +253,10 @@ class Compiled:
             notes += variant.program.notes
         candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
         remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
+        known = shortcuts()
+        if self._entries and isinstance(known, str):
+            text = f"{len(self._entries)} of at most {ENTRIES} kinds of calls are compared in Python, which takes microseconds more"
+            remarks = (*remarks, f"{text}: {known}")
         return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
 
 

@@ -165,17 +165,17 @@ def test_other_arguments_take_the_long_way(machine: Machine) -> None:
 
 
 def test_parts_of_arguments_and_fixed_values_are_passed(machine: Machine) -> None:
-    """Columns of w are another address; y is not read; the number is as it was. There are two kernels, which share their cells."""
+    """Rows of w are another address; y is not read; the number is as it was. There are two kernels, which share their cells."""
 
     def function(x: torch.Tensor, number: int, w: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x @ w[:, :16] * number, x @ w[:, 16:32] + 1
+        return x @ w[:16].T * number, x @ w[16:32].T + 1
 
-    x, w, y = torch.randn(16, 32), torch.randn(32, 36), torch.randn(3)
+    x, w, y = torch.randn(16, 32), torch.randn(36, 32), torch.randn(3)
     compiled, _ = on_gpu(function, x, 3, w, y)  # pyright: ignore[reportArgumentType]
-    x, w = torch.randn(16, 32), torch.randn(32, 36)
+    x, w = torch.randn(16, 32), torch.randn(36, 32)
     results = compiled(x, 3, w, y)
     passed = {value for _, values in machine.passed() for value in values} - {0}
-    assert passed == {x.data_ptr(), w.data_ptr(), w.data_ptr() + 16 * 4, *(result.data_ptr() for result in results)}
+    assert passed == {x.data_ptr(), w.data_ptr(), w.data_ptr() + 16 * 32 * 4, *(result.data_ptr() for result in results)}
     for args in ((x, 4, w, y), (x, 3.0, w, y), (x, 3, w, torch.randn(4))):
         assert refused(compiled, args)
 

@@ -15,6 +15,7 @@ import torch
 
 from .frontend import Bindings
 from .frontend.bindings import Source
+from .prepared import Prepared
 from .runtime.cuda import CudaBound
 from .runtime.guards import KINDS, guard
 from .runtime.versions import current_device
@@ -31,7 +32,14 @@ class Entry:
     call: Callable[[tuple[Any, ...]], Any]
 
 
-def entry_of(bindings: Bindings, bound: object, args: Sequence[Any], flat: Sequence[Any], views: Sequence[torch.Tensor]) -> Entry | None:
+def entry_of(
+    bindings: Bindings,
+    bound: object,
+    args: Sequence[Any],
+    flat: Sequence[Any],
+    views: Sequence[torch.Tensor],
+    prepared: Prepared | None = None,
+) -> Entry | None:
     """
     The short way for calls like this one, None where there is none: nested arguments, inputs that are copied or negated when read,
     tensors that require gradients or are of a subclass, library calls that are no products of matrices or read parts of an argument.
@@ -47,7 +55,8 @@ def entry_of(bindings: Bindings, bound: object, args: Sequence[Any], flat: Seque
     where = {Source("argument", place): at for at, place in enumerate(places)}
     owned: list[torch.Tensor] = []
     sources: list[tuple[int, int]] = []
-    for entry, view in zip(bindings.inputs, views, strict=True):
+    own = len(bindings.inputs)
+    for entry, view in zip(bindings.inputs, views[:own], strict=True):
         tensor = bindings.tensor(entry.source, flat)
         if entry.source not in where:
             where[entry.source] = len(places) + len(owned)
@@ -55,10 +64,11 @@ def entry_of(bindings: Bindings, bound: object, args: Sequence[Any], flat: Seque
         if tensor.is_neg():
             return None
         sources.append((where[entry.source], view.data_ptr() - tensor.data_ptr()))
-    tensors = [*(flat[place] for place in places), *owned]
+    tensors = [*(flat[place] for place in places), *owned, *views[own:]]
+    sources += [(at, 0) for at in range(len(places) + len(owned), len(tensors))]
     if any(type(tensor) not in KINDS for tensor in tensors) or not (bound.kernels_only or not any(offset for _, offset in sources)):
         return None
-    return Entry(_call(bindings, bound, flat, places, owned, tensors, sources))
+    return Entry(_call(bindings, bound, flat, places, owned, tensors, sources, prepared))
 
 
 def _call(
@@ -69,12 +79,13 @@ def _call(
     owned: Sequence[torch.Tensor],
     tensors: Sequence[torch.Tensor],
     sources: Sequence[tuple[int, int]],
+    prepared: Prepared | None,
 ) -> Callable[[tuple[Any, ...]], Any]:
     """The function that an entry calls, with everything it looks at at hand: what it does takes as long as finding it would."""
     count, device = len(flat), bound.index
     guarded, pointer, current, run_at = guard(tensors), torch.Tensor.data_ptr, current_device(), bound.run_at
     others: list[tuple[int, Any, Any]] = [(at, type(value), value) for at, value in enumerate(flat) if not isinstance(value, torch.Tensor)]
-    all_given = len(places) == count and not owned
+    all_given = len(places) == count and not owned and prepared is None
     in_order = sources == [(at, 0) for at in range(len(tensors))]
     single = len(bindings.outputs) == 1 and bindings.outputs[0].kind == "graph" and bindings.out_spec.is_leaf()
 
@@ -85,6 +96,11 @@ def _call(
             if type(args[place]) is not kind or args[place] != known:
                 return NotImplemented
         given: Sequence[torch.Tensor] = args if all_given else [*[args[place] for place in places], *owned]
+        if prepared is not None:
+            found = prepared.found(prepared.weights(args))
+            if found is None:
+                return NotImplemented
+            given = [*given, *found]
         if not guarded(*given):
             return NotImplemented
         if in_order:

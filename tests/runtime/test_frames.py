@@ -85,9 +85,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
-def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0) -> tuple[Compiled, CudaBound]:
+def on_gpu(
+    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, weights: Sequence[int] = ()
+) -> tuple[Compiled, CudaBound]:
     """The function compiled, with a short way for calls like this one."""
-    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0)
+    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, weights=weights)
     (ready,) = compiled._executables
     binaries = {
         step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
@@ -97,8 +99,11 @@ def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0
     flat = compiled.bindings.flatten(inputs)
     symbols = compiled.bindings.sizes(flat)
     views = compiled.bindings.views(flat, symbols)
+    prepared = compiled._prepared
+    if prepared is not None:
+        views += prepared.prepare(flat)
     bound = CudaBound(ready.plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
-    entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views)
+    entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views, prepared)
     assert entry is not None
     compiled._entries = (entry,)
     return compiled, bound
@@ -200,6 +205,31 @@ def test_one_tensor_for_two_arguments(machine: Machine) -> None:
     result = compiled(x, x)
     ((_, values),) = machine.passed()
     assert values[:3] == [x.data_ptr(), x.data_ptr(), result.data_ptr()]
+
+
+def test_what_is_prepared_is_passed_for_the_weights_it_is_of(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights themselves are not; the call takes the long way for others, and when they were changed."""
+
+    def function(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return x * (g.exp() + 1)
+
+    # The first part runs in Triton's interpreter.
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    x, g = torch.randn(16, 512), torch.randn(512)
+    compiled, _ = on_gpu(function, x, g, weights=(1,))
+    prepared = compiled._prepared
+    assert prepared is not None
+    (known,) = prepared.ready([x, g])
+    torch.testing.assert_close(known, g.exp() + 1)
+    result = compiled(x, g)
+    ((_, values),) = machine.passed()
+    assert values[:3] == [x.data_ptr(), known.data_ptr(), result.data_ptr()]
+    assert refused(compiled, (x, g.clone())) and refused(compiled, (x.half(), g)) and refused(compiled, (x, None))
+    g.add_(1)
+    assert refused(compiled, (x, g))
+    compiled.prepare(g)
+    assert not refused(compiled, (x, g)) and prepared.ready([x, g])[0] is known
+    torch.testing.assert_close(known, g.exp() + 1)
 
 
 def test_workspaces_belong_to_a_stream(machine: Machine) -> None:

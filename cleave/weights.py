@@ -5,7 +5,8 @@ Dividing programs by what they depend on: what is made of weights alone is compu
 
 A value is taken out where a value that depends on other inputs reads it, before it is renamed, cut or put together. It must involve
 arithmetic, have sizes known when compiling, and be worth its memory: with a sum over an axis in it, or not larger than the weights it is
-made of; else what it is made of is looked at instead. Results that are made of weights alone stay where they are.
+made of; else what it is made of is looked at instead. Results that are made of weights alone stay where they are. Of weights that are cut
+into chunks the whole is computed, and cut afterwards.
 
 All the bodies of a program share one first part, so that they stay alternatives of each other: each reads what it needs.
 """
@@ -15,14 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import cast
 
 from .extents import Extent
-from .graph import Attr, Axis, Builder, Graph, Input, Op, Output, without_dead_code
+from .graph import BINARY, UNARY, Attr, Axis, Builder, Graph, Input, Op, Output, without_dead_code
 from .layouts import layout_axes
 
 MOVES = ("rename", "split", "merge", "slice", "index", "pad")
 LEAVES = ("input", "constant", "size", "iota")
 UNTOUCHED = (*MOVES, *LEAVES, "cast", "concat", "gather")
+POINTWISE = (*UNARY, *BINARY, "compare", "select", "cast", "reduce", "contract")
+"""What does the same to a whole as to its chunks; sums over other axes do."""
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
@@ -40,6 +44,8 @@ class Divided:
 
 def divided(bodies: Sequence[Graph]) -> Divided | None:
     """The alternatives of a program without what can be computed from inputs that are weights; None where that is nothing."""
+    whole = [_cut_late(body) for body in bodies]
+    bodies = [late if len(_taken(late)) > len(_taken(body)) else body for body, late in zip(bodies, whole, strict=True)]
     found = [_taken(body) for body in bodies]
     inputs = tuple(sorted({place for body, taken in zip(bodies, found, strict=True) for v in taken for place in _weights(body, v)}))
     if not inputs:
@@ -88,6 +94,44 @@ def _ready(graph: Graph) -> list[bool]:
                 here = op.kind != "shift" and not any(extent.symbols for extent in _extents(op.attr))
         out.append(here and fixed.issuperset(op.axes) and all(out[arg] for arg in op.args))
     return out
+
+
+def _cut_late(graph: Graph) -> Graph:
+    """The same graph, with arithmetic on weights before they are cut into chunks, as far as it does not sum over those."""
+    chunks = {(axis.chunk_of[0], axis.chunk_of[1], axis.name): axis.name for axis in graph.axes if axis.chunk_of is not None}
+    ops: list[Op] = []
+    places: list[str] = []
+    at: list[int] = []
+    cut: dict[int, tuple[int, tuple[Attr, ...]]] = {}
+    weights: list[bool] = []
+
+    def put(op: Op, place: str) -> int:
+        ops.append(op)
+        places.append(place)
+        return len(ops) - 1
+
+    for i, op in enumerate(graph.ops):
+        place = graph.places[i] if graph.places else ""
+        weights.append(graph.inputs[int(str(op.attr[0]))].weight if op.kind == "input" else all(weights[arg] for arg in op.args))
+        now = replace(op, args=tuple(at[arg] for arg in op.args))
+        ways = {cut[arg][1] for arg in op.args if arg in cut}
+        if op.kind == "split" and weights[i] and op.args[0] not in cut and op.attr in chunks:
+            at.append(put(now, place))
+            cut[i] = at[op.args[0]], op.attr
+            continue
+        if len(ways) == 1 and weights[i] and op.kind in POINTWISE:
+            ((whole, outer, inner),) = ways
+            uncut = [graph.ops[arg] for arg in op.args if arg not in cut]
+            removed = op.attr[-1] if op.kind in ("reduce", "contract") else ()
+            if not any({whole, outer, inner} & set(arg.axes) for arg in uncut) and not {outer, inner} & set(cast(tuple[str, ...], removed)):
+                args = tuple(cut[arg][0] if arg in cut else at[arg] for arg in op.args)
+                made = put(replace(op, args=args, axes=graph.ordered({*op.axes, str(whole)} - {outer, inner})), place)
+                at.append(put(Op("split", (made,), op.axes, op.dtype, (whole, outer, inner)), place))
+                cut[i] = made, (whole, outer, inner)
+                continue
+        at.append(put(now, place))
+    outputs = tuple(replace(output, value=at[output.value]) for output in graph.outputs)
+    return without_dead_code(replace(graph, ops=tuple(ops), outputs=outputs, places=tuple(places) if graph.places else ()))
 
 
 def _extents(attr: tuple[Attr, ...]) -> Iterator[Extent]:

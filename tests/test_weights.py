@@ -25,13 +25,13 @@ from tests.random_programs.test_random_programs import close
 from tests.strategies import alg_programs, random_inputs, symbol_sizes
 
 
-def both(bodies: tuple[Graph, ...], inputs: list[Array]) -> list[list[Array]]:
-    """The results of every body in two parts."""
+def both(bodies: tuple[Graph, ...], inputs: list[Array], chunks: int = 2) -> list[list[Array]]:
+    """The results of every body in two parts, where it has chunks in so many."""
     parts = divided(bodies)
     assert parts is not None
     first = results(Probe(parts.first, {}), [inputs[place] for place in parts.inputs], np.float64)
     return [
-        results(Probe(body, {symbol.name: 2 for symbol in body.symbols}), [*inputs, *map(np.asarray, first)], np.float64)
+        results(Probe(body, {symbol.name: chunks for symbol in body.symbols}), [*inputs, *map(np.asarray, first)], np.float64)
         for body in parts.rest
     ]
 
@@ -127,6 +127,30 @@ def test_alternatives_share_what_is_computed_first() -> None:
     assert read[0] and not all(read)
     inputs = random_inputs(bodies[0], {}, 0)
     for found in both(bodies, inputs):
+        assert close(found, results(Probe(bodies[0], {}), inputs, np.float64))
+
+
+@pytest.mark.parametrize("chunks", [1, 4, 7])
+def test_weights_are_cut_into_chunks_afterwards(chunks: int) -> None:
+    """The product of gain and weight is computed whole, also where k is in chunks, of which 7 do not divide it."""
+    module = parsed(
+        """
+        alg.graph @gain axes [m = 4, k = 300, n = 8]
+            (%x: !alg.tensor<[m, k], f32>, %g: !alg.tensor<[k], f32> weight, %w: !alg.tensor<[k, n], f32> weight)
+            -> (!alg.tensor<[m, n], f32>) {
+          %gw = alg.mul %g, %w : !alg.tensor<[k, n], f32>
+          %y = alg.contract %x, %gw over [k] : !alg.tensor<[m, n], f32>
+          alg.yield %y : !alg.tensor<[m, n], f32>
+        }
+        """
+    )
+    AlgSuperoptimizePass(hoist=True).apply(Context(), module)
+    bodies = graphs_of(next(op for op in module.walk() if isinstance(op, GraphOp)))
+    parts = divided(bodies)
+    assert parts is not None and [kinds(parts.first), len(parts.first.outputs)] == [["mul"], 1]
+    assert any("split" in kinds(body) and "mul" not in kinds(body) for body in parts.rest)
+    inputs = random_inputs(bodies[0], {}, 0)
+    for found in both(bodies, inputs, chunks):
         assert close(found, results(Probe(bodies[0], {}), inputs, np.float64))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add, itemgetter
 from typing import Any
 
 import torch
@@ -86,7 +87,12 @@ def _call(
     guarded, pointer, current, run_at = guard(tensors), torch.Tensor.data_ptr, current_device(), bound.run_at
     others: list[tuple[int, Any, Any]] = [(at, type(value), value) for at, value in enumerate(flat) if not isinstance(value, torch.Tensor)]
     all_given = len(places) == count and not owned and prepared is None
-    in_order = sources == [(at, 0) for at in range(len(tensors))]
+    order, offsets = [at for at, _ in sources], [offset for _, offset in sources]
+    in_order, whole = order == [*range(len(tensors))], not any(offsets)
+    # An itemgetter of one place gives no tuple.
+    picked: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] = (
+        itemgetter(*order) if len(order) > 1 else lambda given: [given[at] for at in order]
+    )
     single = len(bindings.outputs) == 1 and bindings.outputs[0].kind == "graph" and bindings.out_spec.is_leaf()
 
     def call(args: tuple[Any, ...]) -> Any:
@@ -103,10 +109,10 @@ def _call(
             given = [*given, *found]
         if not guarded(*given):
             return NotImplemented
-        if in_order:
-            addresses, inputs = map(pointer, given), given
-        else:
-            addresses, inputs = [given[at].data_ptr() + offset for at, offset in sources], [given[at] for at, _ in sources]
+        inputs = given if in_order else picked(given)
+        addresses = map(pointer, inputs)
+        if not whole:
+            addresses = map(add, addresses, offsets)
         if current() == device:
             made = run_at(addresses, inputs)
         else:

@@ -41,11 +41,9 @@ class Preparation:
 
 @dataclass(slots=True)
 class _Kept:
-    """Results, with the weights that they were made from: weak references, addresses and numbers of changes."""
+    """Results, with each weight that they were made from: a weak reference, its address and its number of changes."""
 
-    weights: tuple[weakref.ref[torch.Tensor], ...]
-    addresses: tuple[int, ...]
-    changes: tuple[int, ...]
+    weights: tuple[tuple[weakref.ref[torch.Tensor], int, int], ...]
     results: tuple[torch.Tensor, ...]
 
 
@@ -63,21 +61,25 @@ class Prepared:
         self._executable = Executable(preparation.variant.program, preparation.variant.file, preparation.variant.binaries)
         self._entries = [bindings.inputs[place] for place in preparation.inputs]
         self.sources: tuple[Source, ...] = tuple(dict.fromkeys(entry.source for entry in self._entries))
+        # The place of a weight among the arguments, or the tensor that the program has.
+        self._picks = [
+            (int(source.key), None) if source.kind == "argument" else (-1, bindings.tensor(source, ())) for source in self.sources
+        ]
         self._kept: dict[tuple[int, ...], _Kept] = {}
         self._dropped: list[_Kept] = []
         self._lock = RLock()
 
     def weights(self, flat: Flat) -> list[torch.Tensor]:
         """The weights that results are made from, in a call."""
-        return [self.bindings.tensor(source, flat) for source in self.sources]
+        return [flat[place] if held is None else held for place, held in self._picks]
 
     def found(self, weights: Weights) -> tuple[torch.Tensor, ...] | None:
         """The results for these weights, None where they have not been computed or the weights have changed since."""
         kept = self._kept.get(tuple(map(id, weights)))
         if kept is None:
             return None
-        for weight, known, address, changes in zip(weights, kept.weights, kept.addresses, kept.changes, strict=True):
-            if known() is not weight or weight.data_ptr() != address or _changes(weight) != changes:
+        for weight, (known, address, changes) in zip(weights, kept.weights, strict=True):
+            if known() is not weight or weight.data_ptr() != address or (changes >= 0 and weight._version != changes):
                 return None
         return kept.results
 
@@ -92,7 +94,7 @@ class Prepared:
             weights = self.weights(flat)
             views = [entry.view(self.bindings.tensor(entry.source, flat), {}) for entry in self._entries]
             # Before the computation: a change meanwhile is one since.
-            addresses, changes = tuple(weight.data_ptr() for weight in weights), tuple(map(_changes, weights))
+            states = [(weight.data_ptr(), _changes(weight)) for weight in weights]
             results = tuple(torch.as_tensor(result) for result in execute(self._executable, views, {}))
             self.count += 1
             device = results[0].device
@@ -102,7 +104,8 @@ class Prepared:
                 torch.cuda.synchronize(device)
             key = tuple(map(id, weights))
             old = self._kept.get(key)
-            if old is not None and all(known() is weight for known, weight in zip(old.weights, weights, strict=True)):
+            same = old is not None and all(known() is weight for (known, _, _), weight in zip(old.weights, weights, strict=True))
+            if old is not None and same and old.results[0].device == device:
                 # The same memory, so that graphs which were captured with it follow.
                 with torch.inference_mode():
                     for kept, result in zip(old.results, results, strict=True):
@@ -113,7 +116,8 @@ class Prepared:
             # Results of weights that died may have been read on any stream until now.
             self._dropped.clear()
             forget = self._forgetting(key)
-            self._kept[key] = _Kept(tuple(weakref.ref(weight, forget) for weight in weights), addresses, changes, results)
+            checks = tuple((weakref.ref(weight, forget), *state) for weight, state in zip(weights, states, strict=True))
+            self._kept[key] = _Kept(checks, results)
             return results
 
     def _forgetting(self, key: tuple[int, ...]) -> Callable[[weakref.ref[torch.Tensor]], None]:
@@ -124,7 +128,7 @@ class Prepared:
             if prepared is not None:
                 with prepared._lock:
                     kept = prepared._kept.get(key)
-                    if kept is not None and any(known is dead for known in kept.weights):
+                    if kept is not None and any(known is dead for known, _, _ in kept.weights):
                         prepared._dropped.append(prepared._kept.pop(key))
 
         return forget

@@ -22,6 +22,7 @@ PASSES = (
     "alg-stabilize",
     "alg-bind",
     "convert-alg-to-sched",
+    "sched-overlap",
     "convert-sched-to-tt",
     "tt-emulate-bf16",
 )

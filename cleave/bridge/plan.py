@@ -54,6 +54,7 @@ def plan_of(op: sched.ProgramOp) -> Plan:
                         tuple(scalar_of(text) for text in names_of(step.scalars)),
                         step.num_warps.value.data,
                         step.num_stages.value.data,
+                        step.early is not None,
                     )
                 )
             case _:

@@ -43,11 +43,13 @@ from cleave.schedule.program import (
     Program,
     Range,
     Reduce,
+    Release,
     Statement,
     Step,
     Store,
     TileType,
     Var,
+    Wait,
     walk,
 )
 
@@ -121,7 +123,7 @@ class _KernelWriter:
                 case For(carried=carried):
                     for entry, out in zip(carried, op.results, strict=True):
                         self.bind(entry.out, out)
-                case Store() | Last():
+                case Store() | Last() | Wait() | Release():
                     continue
                 case _:
                     self.bind(statement.out, op.results[0])
@@ -164,6 +166,10 @@ class _KernelWriter:
                 block = Block()
                 self.write(body, block)
                 return sched.LastOp(self.buffers[counter.name], self.places(index), self.values[count], Region(block))
+            case Wait():
+                return sched.WaitOp()
+            case Release():
+                return sched.ReleaseOp()
 
 
 def kernel_op(kernel: Kernel, name: str = "") -> sched.KernelOp:
@@ -194,8 +200,8 @@ def module_of(program: Program) -> ModuleOp:
                 op = sched.AllocateOp(buffer.name, buffer_type(buffer), zeroed)
                 values[buffer.name] = op.out
                 _hint(op.out, buffer.name)
-            case Launch(kernel=name, buffers=names):
-                op = sched.LaunchOp(symbols[name], [values[buffer] for buffer in names])
+            case Launch(kernel=name, buffers=names, early=early):
+                op = sched.LaunchOp(symbols[name], [values[buffer] for buffer in names], early)
             case LibraryCall(callee=callee, out=out, args=args, over=over):
                 op = sched.LibraryCallOp(callee, values[out], [values[arg] for arg in args], over)
         block.add_op(op)
@@ -295,6 +301,10 @@ class _KernelReader:
             case sched.LastOp():
                 index, count = self.index(op.places), self.values[op.count]
                 return Last(self.buffers[op.counter], index, count, self.statements(op.body.block))
+            case sched.WaitOp():
+                return Wait()
+            case sched.ReleaseOp():
+                return Release()
             case _:
                 raise AssertionError(f"{op.name} is not a statement of a kernel")
 
@@ -334,7 +344,7 @@ def program_of(op: sched.ProgramOp) -> Program:
                     found = SymbolTable.lookup_symbol(op, step.callee)
                     assert isinstance(found, sched.KernelOp), f"@{step.kernel} is not a kernel"
                     kernels[step.kernel] = kernel_of(found)
-                steps.append(Launch(step.kernel, tuple(values[buffer] for buffer in step.buffers)))
+                steps.append(Launch(step.kernel, tuple(values[buffer] for buffer in step.buffers), step.early is not None))
             case sched.LibraryCallOp():
                 args = tuple(values[arg] for arg in step.args)
                 steps.append(LibraryCall(step.callee.data, values[step.out], args, names_of(step.over)))

@@ -221,6 +221,10 @@ class _Lowering:
                 self.loop(op)
             case sched.LastOp():
                 self.last(op)
+            case sched.WaitOp():
+                self.blocks.add(tt.InlineAsmOp(tt.WAIT))
+            case sched.ReleaseOp():
+                self.blocks.add(tt.InlineAsmOp(tt.RELEASE))
             case sched.YieldOp():
                 pass
             case _:

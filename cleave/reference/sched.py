@@ -36,9 +36,11 @@ from cleave.schedule.program import (
     Program,
     Range,
     Reduce,
+    Release,
     Statement,
     Store,
     Var,
+    Wait,
 )
 
 _UNARY = UNARY | {"exp2": np.exp2, "log2": np.log2}
@@ -91,7 +93,7 @@ class Machine:
     One program of a grid: the values made so far and what it may touch.
 
     `arrived` are the programs of the launch that came to each element of each counter so far; `seen` are those whose stores the statement
-    that runs may read.
+    that runs may read. `unsettled` are buffers that launches which may not have ended read, True for those that they also store to.
     """
 
     kernel: Kernel
@@ -100,6 +102,7 @@ class Machine:
     program: int
     arrived: dict[tuple[str, int], set[int]] = field(default_factory=dict[tuple[str, int], set[int]])
     seen: frozenset[int] = frozenset()
+    unsettled: Mapping[str, bool] = field(default_factory=dict[str, bool])
     values: dict[Var, Array] = field(default_factory=dict[Var, Array])
 
     def fault(self, what: str) -> TileFault:
@@ -160,6 +163,10 @@ class Machine:
                     self.loop(statement)
                 case Last():
                     self.last(statement)
+                case Wait():
+                    self.unsettled = {}
+                case Release():
+                    pass
 
     def let(self, op: Let) -> Any:
         """The value of an elementwise statement."""
@@ -216,6 +223,8 @@ class Machine:
         if used != set(op.out.type.names) or op.out.type.dtype != op.buffer.dtype:
             raise self.fault(f"load of {op.buffer.name} gives '{op.out.name}' {_spelled(dims)} {op.out.type.dtype}")
         offsets, live = self.place(op.buffer, op.index, op.check, dims, "load")
+        if self.unsettled.get(op.buffer.name):
+            raise self.fault(f"load of {op.buffer.name} reads what a launch before stores, without waiting for it")
         memory = self.memory[op.buffer.name]
         writers = memory.writer[offsets[live]]
         others = set(writers[(writers >= 0) & (writers != self.program)].tolist())
@@ -235,6 +244,8 @@ class Machine:
         memory = self.memory[op.buffer.name]
         if memory.read_only or op.buffer.name not in self.kernel.written:
             raise self.fault(f"store to {op.buffer.name}, which is not listed as written")
+        if op.buffer.name in self.unsettled:
+            raise self.fault(f"store to {op.buffer.name}, which a launch before uses, without waiting for it")
         offsets, live = self.place(op.buffer, op.index, op.check, dims, "store")
         value = np.broadcast_to(self.precision.hold(self.spread(op.value, dims), op.buffer.dtype), offsets.shape)[live]
         at = offsets[live]
@@ -320,7 +331,12 @@ def _memory(buffer: Buffer, extents: dict[str, int], strides: dict[str, int], fl
 
 
 def _launch(
-    kernel: Kernel, memory: Mapping[str, Memory], sizes: Mapping[str, int], precision: Precision, order: random.Random | None
+    kernel: Kernel,
+    memory: Mapping[str, Memory],
+    sizes: Mapping[str, int],
+    precision: Precision,
+    order: random.Random | None,
+    unsettled: Mapping[str, bool],
 ) -> None:
     for entry in memory.values():
         entry.writer[:] = -1
@@ -330,12 +346,14 @@ def _launch(
         order.shuffle(programs)
     arrived: dict[tuple[str, int], set[int]] = {}
     for number, reversed_place in programs:
-        machine = Machine(kernel, memory, precision, number, arrived)
+        machine = Machine(kernel, memory, precision, number, arrived, unsettled=unsettled)
         for name, var in kernel.sizes:
             machine.put(var, sizes[name])
         for dim, at in zip(kernel.grid, reversed(reversed_place), strict=True):
             machine.put(dim.start, at * dim.tile)
         machine.run(kernel.body)
+        if machine.unsettled:
+            raise machine.fault("it begins early and ends without waiting for the launches before")
 
 
 def _library(call: LibraryCall, memory: Mapping[str, Memory], precision: Precision) -> None:
@@ -396,6 +414,7 @@ def run_program(
             shapes.append(shape)
         memory[buffer.name] = _memory(buffer, extents, strides, flat, is_input)
     kernels = {kernel.name: kernel for kernel in program.kernels}
+    running: dict[str, bool] = {}
     for step in program.steps:
         match step:
             case Allocate(buffer=buffer, zeroed=zeroed):
@@ -404,10 +423,13 @@ def run_program(
                 flat = precision.poison((prod(shape),), buffer.dtype)
                 memory[buffer.name] = _memory(buffer, extents, strides, np.zeros_like(flat) if zeroed else flat, False)
                 memory[buffer.name].written[:] = zeroed
-            case Launch(kernel=name, buffers=names):
+            case Launch(kernel=name, buffers=names, early=early):
                 kernel = kernels[name]
-                seen = {own.name: memory[given] for own, given in zip(kernel.buffers, names, strict=True)}
-                _launch(kernel, seen, sizes, precision, order)
+                given = {own.name: name for own, name in zip(kernel.buffers, names, strict=True)}
+                running = running if early else {}
+                unsettled = {own: running[name] for own, name in given.items() if name in running}
+                _launch(kernel, {own: memory[name] for own, name in given.items()}, sizes, precision, order, unsettled)
+                running = running | {name: running.get(name, False) or own in kernel.written for own, name in given.items()}
             case LibraryCall():
                 _library(step, memory, precision)
     for step in program.steps:

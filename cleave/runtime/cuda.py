@@ -147,7 +147,8 @@ class CudaBound(Bound):
                 continue
             at = self._scratch.get(number)
             scratch = 0 if at is None else -(-workspaces[at].data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-            steps.append(Launcher(self._loaded[number], step.programs, cells, step.slots, step.scalars, self.index, stream, scratch))
+            loaded, early = self._loaded[number], step.call.early
+            steps.append(Launcher(loaded, step.programs, cells, step.slots, step.scalars, self.index, stream, scratch, early))
         return Frame(cells, steps, workspaces, pool)
 
 

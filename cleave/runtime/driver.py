@@ -22,12 +22,19 @@ _PREFER_SHARED = 1
 _REGISTERS, _LOCAL_BYTES = 4, 3
 _INVALID_CONTEXT = 201
 _DEFAULT_SHARED = 48 << 10
+_PROGRAMMATIC_SERIALIZATION = 6
 
 Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 
 
 class DriverError(RuntimeError):
     """The CUDA driver refused a call."""
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: which it is, and its value, of which an integer is the first member."""
+
+    _fields_ = (("kind", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60))
 
 
 class _Configuration(ctypes.Structure):
@@ -117,7 +124,8 @@ class Launcher:
     A launch on one stream with everything fixed but addresses. One thread at a time may use it.
 
     Argument i of the kernel is what lies in `cells[slots[i]]` when it is launched; then come `scalars`, then the address of scratch
-    memory. Launches may share cells, so that each address is written once for all of them.
+    memory. Launches may share cells, so that each address is written once for all of them. An `early` launch may begin before the launch
+    before it has ended.
     """
 
     def __init__(
@@ -130,6 +138,7 @@ class Launcher:
         device: int,
         stream: int,
         scratch: int = 0,
+        early: bool = False,
     ) -> None:
         binary = loaded.binary
         assert len(slots) + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
@@ -147,6 +156,10 @@ class Launcher:
         self._configuration.block[:] = (binary.threads, 1, 1)
         self._configuration.shared = binary.shared
         self._configuration.stream = stream
+        if early:
+            self._attribute = _Attribute(kind=_PROGRAMMATIC_SERIALIZATION, value=1)
+            self._configuration.attributes = ctypes.addressof(self._attribute)
+            self._configuration.attribute_count = 1
         self._arguments = (ctypes.byref(self._configuration), loaded.handle, ctypes.byref(self._pointers), None)
         self._call = _library().cuLaunchKernelEx
 

@@ -40,7 +40,8 @@ class Call:
     """
     A launch of a lowered kernel: addresses of the buffers, then the scalars.
 
-    `grid` counts programs, fastest varying first; the launch has their product along x.
+    `grid` counts programs, fastest varying first; the launch has their product along x. An `early` one may begin before the launch before
+    it has ended.
     """
 
     kernel: str
@@ -49,6 +50,7 @@ class Call:
     scalars: tuple[Scalar, ...]
     num_warps: int
     num_stages: int
+    early: bool = False
 
 
 Step: TypeAlias = Allocate | Call | LibraryCall

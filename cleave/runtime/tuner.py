@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cleave.errors import CleaveError
@@ -30,6 +30,12 @@ from cleave.schedule.targets import Target
 
 BUILD_SHARE = 0.6
 """The part of the time after which programs that are still being compiled are left out, once some are ready."""
+
+OVERLAP_GAIN, MOST_OVERLAPPED = 1.25, 4
+"""How much slower than the best a candidate may be to be tried with launches that overlap, and how many are."""
+
+REFINED = 8
+"""How many ways of each kernel of the best candidate are timed at least."""
 
 NEAR = 1.05
 """How close to a time from the cache a new one must come for both to be run again."""
@@ -56,6 +62,10 @@ class Space(Protocol):
 
     def program(self, trial: Trial) -> Program:
         """The program of a trial."""
+        ...
+
+    def overlaps(self, trial: Trial) -> list[Trial]:
+        """The trial with launches that overlap, in the ways there are."""
         ...
 
     def text(self, trial: Trial) -> str:
@@ -123,11 +133,12 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to run one kernel of a division."""
+    """One way to run one kernel of a division, under launches that overlap in a way."""
 
     division: int
     place: int
     pick: int
+    overlap: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -239,17 +250,17 @@ class Tuner:
 
     def _ways(self, trial: Trial) -> list[_Way]:
         """The ways that a trial runs its kernels in, in the order of their launches; what a library does is none."""
-        ways = [_Way(trial.division, place, pick) for place, pick in enumerate(trial.picks)]
+        ways = [_Way(trial.division, place, pick, trial.overlap) for place, pick in enumerate(trial.picks)]
         return [way for way in ways if not self.space.called(way.division, way.place, way.pick)]
 
     def _repaired(self, trial: Trial) -> Trial | None:
         """The trial with kernels that do not fit, other than the varied one, run in the first way that does."""
         picks = list(trial.picks)
         for place, count in enumerate(self.space.ways(trial.division)):
-            way = _Way(trial.division, place, picks[place])
+            way = _Way(trial.division, place, picks[place], trial.overlap)
             if self._usable(way):
                 continue
-            if place == trial.varied:
+            if place == trial.varied or trial.overlap:
                 return None
             usable = [pick for pick in range(count) if self._usable(_Way(trial.division, place, pick))]
             if not usable:
@@ -262,15 +273,15 @@ class Tuner:
 
     def _assemble(self, trials: Sequence[Trial]) -> list[_State]:
         """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
-        wanted: dict[tuple[int, tuple[int, ...]], Trial] = {}
+        wanted: dict[tuple[int, tuple[int, ...], str], Trial] = {}
         for trial in trials:
             repaired = self._repaired(trial)
             if repaired is None or (trial.varied is None and repaired is not trial):
                 self._states.append(_State(trial, self.space.program(trial), dropped=self._why_not(trial)))
             if repaired is not None and not any(
-                state.trial.picks == repaired.picks and state.trial.division == repaired.division for state in self._states
+                replace(state.trial, seconds=0.0) == replace(repaired, seconds=0.0) for state in self._states
             ):
-                wanted.setdefault((repaired.division, repaired.picks), repaired)
+                wanted.setdefault((repaired.division, repaired.picks, repaired.overlap), repaired)
         lowered: list[tuple[Trial, Program, Future[Built]]] = []
         for trial in wanted.values():
             program = self.space.program(trial)
@@ -304,19 +315,57 @@ class Tuner:
         if not any(state.built for state in states):
             return None
         self._measure(states)
-        combined = self._assemble(self._combined())
-        ready = [state for state in self._states if state.measured is not None and not state.dropped]
-        if combined and ready:
-            self._measure(combined, against=min(ready, key=_measured))
-        ready = [state for state in self._states if state.measured is not None and not state.dropped]
-        if not ready:
-            return None
-        return min(ready, key=_measured)
+        self._against_best(self._assemble(self._combined()))
+        refined = self._refined()
+        self._compile(refined, self._start + self.budget.seconds, lambda: True)
+        self._against_best(self._assemble(refined))
+        self._against_best(self._assemble(self._combined()))
+        overlapping = self._overlapping()
+        self._compile(overlapping, self._start + self.budget.seconds, lambda: True)
+        self._against_best(self._assemble(overlapping))
+        ready = self._ready()
+        return min(ready, key=_measured) if ready else None
+
+    def _ready(self) -> list[_State]:
+        """The candidates that were timed and may be chosen."""
+        return [state for state in self._states if state.measured is not None and not state.dropped]
+
+    def _against_best(self, states: Sequence[_State]) -> None:
+        """Times further candidates beside the best so far."""
+        ready = self._ready()
+        if states and ready:
+            self._measure(states, against=min(ready, key=_measured))
+
+    def _refined(self) -> list[Trial]:
+        """
+        The best candidate of several kernels with each of them run in the ways that the model likes best and that were not timed in its
+        division: of the kernels that take little time few were among the first trials.
+        """
+        ready = self._ready()
+        best = min(ready, key=_measured).trial if ready else None
+        if best is None or len(best.picks) < 2:
+            return []
+        known = [state.trial.picks for state in self._states if state.trial.division == best.division]
+        out: list[Trial] = []
+        for place, count in enumerate(self.space.ways(best.division)):
+            timed = {picks[place] for picks in known}
+            for pick in [pick for pick in range(min(count, REFINED)) if pick not in timed]:
+                out.append(self.space.trial(best.division, (*best.picks[:place], pick, *best.picks[place + 1 :])))
+        return out
+
+    def _overlapping(self) -> list[Trial]:
+        """The fastest candidates of several kernels near the best one, with launches that overlap."""
+        ready = sorted(self._ready(), key=_measured)
+        if not self.target.overlaps or not ready:
+            return []
+        near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
+        found = [trials for state in near if (trials := self.space.overlaps(state.trial))]
+        return [trial for trials in found[:MOST_OVERLAPPED] for trial in trials]
 
     def _combined(self) -> list[Trial]:
         """For each division of several kernels the fastest way of each kernel together."""
         out: list[Trial] = []
-        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        ready = self._ready()
         for division in sorted({state.trial.division for state in ready}):
             own = [state for state in ready if state.trial.division == division]
             best = min(own, key=_measured)
@@ -375,7 +424,7 @@ class Tuner:
 
     def _settle(self, clock: Clock, racing: Sequence[int]) -> None:
         """Where a known and a new time are close, runs both again: they were taken at different times."""
-        ready = [state for state in self._states if state.measured is not None and not state.dropped]
+        ready = self._ready()
         if not ready or not racing:
             return
         best = min(ready, key=_measured)

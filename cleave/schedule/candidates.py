@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from ..graph import Graph
 from .fusion import Candidate
 from .kernels import Choice, ScheduleOptions
+from .overlap import may_overlap, overlapped
 from .prediction import Prediction
 from .program import Program
 from .scheduler import assemble, considered, preferred
@@ -27,13 +29,22 @@ TIMED = ScheduleOptions(peel=True, library=True, compare=True)
 """What is worth timing, though the model does not prefer it."""
 
 
+Overlap: TypeAlias = Literal["", "at their ends", "from the start"]
+"""Whether launches overlap, and when one lets the next begin; see `cleave.schedule.overlap`."""
+OVERLAPS: tuple[Overlap, ...] = ("from the start", "at their ends")
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A way to divide a graph into kernels, by position, and which of its ways each kernel is run in. `seconds` are estimated."""
+    """
+    A way to divide a graph into kernels, by position, which of its ways each kernel is run in, and whether their launches overlap.
+    `seconds` are estimated, without overlap.
+    """
 
     division: int
     picks: tuple[int, ...]
     seconds: float
+    overlap: Overlap = ""
 
     @property
     def varied(self) -> int | None:
@@ -113,7 +124,17 @@ class Space:
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
-        return assemble(candidate, self.choices(trial), [*self.notes, f"chosen: {name}"])
+        program = assemble(candidate, self.choices(trial), [*self.notes, f"chosen: {name}"])
+        if not trial.overlap:
+            return program
+        made = overlapped(program, trial.overlap == "from the start")
+        return replace(made, notes=(*made.notes, f"launches overlap {trial.overlap}"))
+
+    def overlaps(self, trial: Trial) -> list[Trial]:
+        """The trial with launches that overlap, in the ways there are; none where no launch comes right after another."""
+        if trial.overlap or not may_overlap(self.program(trial)):
+            return []
+        return [replace(trial, overlap=overlap) for overlap in OVERLAPS]
 
     def prediction(self, trial: Trial, target: Target) -> Prediction:
         """What the program of a trial takes at other sizes."""
@@ -132,7 +153,7 @@ class Space:
     def text(self, trial: Trial) -> str:
         """What a trial is, in a line."""
         name, _ = self.divisions[trial.division]
-        return f"{name}: " + " | ".join(self._plans(trial))
+        return f"{name}: " + " | ".join(self._plans(trial)) + (f"; launches overlap {trial.overlap}" if trial.overlap else "")
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
         return tuple("library" if choice.call is not None else str(choice.plan) for choice in self.choices(trial))

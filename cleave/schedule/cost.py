@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from .nodes import FLOATS
-from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Statement, Store, Var
+from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait
 from .program import walk as statements_of
 from .sizes import Sizes
 from .targets import Target
@@ -154,6 +154,7 @@ class Measure:
         self.resident = 0
         self.carried = 0
         self.kept: set[tuple[tuple[str, int], ...]] = set()
+        self.updated: set[int] = set()
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
         self.unique = _unique_bytes(kernel, sizes)
@@ -211,7 +212,7 @@ class Measure:
                         self.sources[id(out)] = self._from((value,))
                     self.counts.work += 1.5 * _elements(value) * trips
                 case Dot(a=a, b=b, out=out, acc=acc):
-                    self._dot(a, b, out, acc is not None, trips)
+                    self._dot(a, b, out, acc, trips)
                 case For():
                     self._loop(statement, trips)
                 case Last():
@@ -219,6 +220,8 @@ class Measure:
                     every, self.counts, steps = self.counts, self.last, self.steps
                     self.body(statement.body, trips, False)
                     self.counts, self.steps = every, steps
+                case Wait() | Release():
+                    pass
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
@@ -246,7 +249,8 @@ class Measure:
         if op.kind in EXPENSIVE:
             self.counts.exps += size
         self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
-        if op.out.type.dims in self.kept:
+        if op.out.type.dims in self.kept and any(id(arg) in self.updated for arg in op.args):
+            self.updated.add(id(op.out))
             return
         if op.out.type.dtype in FLOATS:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
@@ -274,7 +278,7 @@ class Measure:
         elif wide is not None:
             self.resident += size
 
-    def _dot(self, a: Var, b: Var, out: Var, in_place: bool, trips: float) -> None:
+    def _dot(self, a: Var, b: Var, out: Var, acc: Var | None, trips: float) -> None:
         rows, columns = (size for _, size in out.type.dims[-2:])
         over = a.type.dims[-1][1]
         flops = 2.0 * rows * columns * over * trips
@@ -287,8 +291,10 @@ class Measure:
             self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
         width = BYTES[a.type.dtype]
         self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
-        if not in_place or out.type.dims not in self.kept:
+        if acc is None or id(acc) not in self.updated:
             self.widest = max(self.widest, _elements(out) * 4)
+        else:
+            self.updated.add(id(out))
 
     def _loop(self, op: For, trips: float) -> None:
         unknown = (0,) * len(self.places)
@@ -298,6 +304,7 @@ class Measure:
         self.scalars[id(op.index)] = tuple(start + (count // 2) * op.step for start, count in zip(starts, counts, strict=True))
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
+        self.updated.update(id(entry.inner) for entry in op.carried)
         self.carried = max(self.carried, sum(_elements(entry.inner) * max(4, BYTES[entry.inner.type.dtype]) for entry in op.carried))
         outer, self.within = self.within, tuple(before * count for before, count in zip(self.within, counts, strict=True))
         average = sum(self.within) / len(self.places)

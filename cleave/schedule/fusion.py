@@ -21,6 +21,8 @@ from .targets import Target
 FEW_REDUCTIONS = 9
 ALIKE = 1.1
 """How much slower an estimate may be and say nothing."""
+SMALL = 16
+"""How many times as many elements the smallest result has as a value that is computed beside it."""
 DEEPEST = 4
 FARTHEST = 1.6
 WORST_DETOUR = 1.5
@@ -284,12 +286,31 @@ class Fusion:
         return min(candidate.seconds for candidate in (*found, *self.tried.values()))
 
     def others(self, best: Candidate) -> list[Candidate]:
-        """The best partition in its other form, and the next best that were tried, planned in full."""
+        """
+        The best partition in its other form, what is worth it where launches overlap, and the next best that were tried, planned in full.
+        """
+        beside = self._beside(best)
         forms = self._forms(self.tried[best.cuts]) if best.cuts in self.tried else []
         own = [form for form in forms if len(form.groups) != len(best.groups)]
-        rest = sorted((entry for entry in self.tried.values() if entry.cuts != best.cuts), key=lambda entry: entry.seconds)
+        known = {best.cuts, *(entry.cuts for entry in beside)}
+        rest = sorted((entry for entry in self.tried.values() if entry.cuts not in known), key=lambda entry: entry.seconds)
         close = [entry for entry in rest if entry.seconds <= FARTHEST * best.seconds]
-        return [*own, *(self._in_full(entry) for entry in close[: self.options.partitions])]
+        return [*own, *(self._in_full(entry) for entry in (*beside, *close[: self.options.partitions]))]
+
+    def _beside(self, best: Candidate) -> list[Candidate]:
+        """
+        The best partition with a small value in a kernel of its own, which another computes for every tile anew: where launches overlap
+        it is computed beside that kernel's sums. At most one.
+        """
+        if not self.target.overlaps or not self.patient:
+            return []
+        graph, sizes = self.source.graph, self.source.sizes
+        least = min(sizes.hint_product(graph.ops[entry.value].axes) for entry in graph.outputs)
+        small = [cut for cut in cut_candidates(graph) if sizes.hint_product(graph.ops[cut].axes) * SMALL <= least]
+        found = [self.partition(tuple(sorted({*best.cuts, cut}))) for cut in small if cut not in best.cuts]
+        most = ALIKE * best.seconds + 2 * (self.target.launch + START)
+        more = [entry for entry in found if entry is not None and len(entry.groups) > len(best.groups) and entry.seconds <= most]
+        return [min(more, key=lambda entry: entry.seconds)] if more else []
 
     def _groups(self, entries: Sequence[Item], stored: Mapping[int, Item]) -> list[list[Item]] | None:
         """Stored values by kernel, in launch order: those ready together and of like axes share one where that is faster."""

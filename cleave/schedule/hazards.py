@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..runtime.versions import triton_version
-from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Statement, Store, Var, walk
+from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Release, Statement, Store, Var, Wait, walk
 from .targets import Target
 
 WAITS_SINCE = (3, 9)
@@ -52,6 +52,8 @@ def reads(statement: Statement) -> tuple[Var, ...]:
             return (start, stop, *(entry.init for entry in carried), *(entry.next for entry in carried))
         case Last(index=index, count=count):
             return (*(var for _, var in index), count)
+        case Wait() | Release():
+            return ()
         case _:
             return (statement.start,)
 
@@ -142,7 +144,7 @@ def overwritten(kernel: Kernel) -> tuple[Dot, ...]:
 
 
 def _unsafe(loop: For) -> list[Dot]:
-    made = {id(var): statement for statement in loop.body for var in _results(statement)}
+    made = {id(var): statement for statement in loop.body for var in results(statement)}
     carried = {id(entry.inner): id(entry.next) for entry in loop.carried}
     users = _users(loop.body)
     out: list[Dot] = []
@@ -159,9 +161,10 @@ def _unsafe(loop: For) -> list[Dot]:
     return out
 
 
-def _results(statement: Statement) -> tuple[Var, ...]:
+def results(statement: Statement) -> tuple[Var, ...]:
+    """The values that a statement makes for those after it."""
     match statement:
-        case Store() | Last():
+        case Store() | Last() | Wait() | Release():
             return ()
         case For(carried=carried):
             return tuple(entry.out for entry in carried)

@@ -4,6 +4,7 @@ Emission of reductions over loops, which carry accumulators.
 When a reduction over a loop is demanded, every reduction of the kernel with the same loop, the same home and the same stage
 goes into that loop. A free shift becomes a running maximum there: when it moves from m to m', an accumulator of degree -k is
 multiplied by alpha^k with alpha = exp(m - m') just before its update (online normalisation: Milakov & Gimelshein, 2018).
+Sums and extremes that are no dots and not rescaled keep an accumulator for every lane of a step, which are combined after the loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from .emit import LOG2E, Emitter, unit_of
 from .lanes import Lane
 from .nodes import REDUCING, Node, neutral_of
 from .program import Carried, Var
-from .reductions import accumulator_dtype, dot, dot_sides, guarded, highest, kind_of, tile_reduction
+from .reductions import (
+    accumulator_dtype,
+    dot,
+    dot_sides,
+    gathered,
+    guarded,
+    highest,
+    kind_of,
+    spread_dims,
+    spread_terms,
+    tile_reduction,
+)
 from .roles import Dim
 from .statements import INFINITY, InfeasibleError, Scope, Value, work_dtype
 
@@ -87,20 +99,33 @@ def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:
     """Emits the loops for a reduction and all that share them; afterwards `home` knows their values."""
     with emitter.as_in(home):
         members = _members(emitter, dim, home, wanted)
-        state = {node.id: _start(emitter, node) for node in members}
+        spread = _spread(emitter, members)
+        state = {node.id: _start(emitter, node, spread.get(node.id)) for node in members}
         for segment in segments(emitter, dim, members, home):
-            state = _run_segment(emitter, dim, home, members, segment, state)
+            state = _run_segment(emitter, dim, home, members, segment, state, spread)
         for node in members:
-            out = state[node.id]
+            out = gathered(emitter, node, state[node.id], home) if node.id in spread else state[node.id]
             if node.kind == "shift":
                 home.memo["raw", node.id] = out
             else:
                 home.memo[node] = emitter.cast(out, node.dtype)
 
 
-def _start(emitter: Emitter, node: Node) -> Value:
+def _spread(emitter: Emitter, members: Sequence[Node]) -> dict[int, tuple[tuple[str, int], ...]]:
+    """The dimensions of the accumulators that are combined after the loop, by node: none that is rescaled within."""
+    shifts = {node.op for node in members if node.kind == "shift"}
+    out: dict[int, tuple[tuple[str, int], ...]] = {}
+    for node in members:
+        rescaled = any(shift.op in shifts and emitter.problem.degrees[node.op].get(shift.op) for shift in node.shifts)
+        dims = None if rescaled else spread_dims(emitter, node)
+        if dims is not None and dims != emitter.tile_dims(emitter.names(node.axes)):
+            out[node.id] = dims
+    return out
+
+
+def _start(emitter: Emitter, node: Node, spread: tuple[tuple[str, int], ...] | None) -> Value:
     """What an accumulator starts from."""
-    dims = emitter.tile_dims(emitter.names(node.axes))
+    dims = spread or emitter.tile_dims(emitter.names(node.axes))
     if node.kind == "shift":
         return emitter.constant(-INFINITY, work_dtype(node.dtype), dims, name="level")
     dtype = accumulator_dtype(node)
@@ -109,7 +134,13 @@ def _start(emitter: Emitter, node: Node) -> Value:
 
 
 def _run_segment(
-    emitter: Emitter, dim: Dim, home: Scope, members: Sequence[Node], segment: Segment, state: Mapping[int, Value]
+    emitter: Emitter,
+    dim: Dim,
+    home: Scope,
+    members: Sequence[Node],
+    segment: Segment,
+    state: Mapping[int, Value],
+    spread: Mapping[int, tuple[tuple[str, int], ...]],
 ) -> dict[int, Value]:
     """One loop over part of a dimension, from the accumulators before it to those after it."""
     scope, close = emitter.open_loop(dim, home, (segment.start, segment.stop))
@@ -128,7 +159,9 @@ def _run_segment(
             new[node.id] = top
             scope.running[node.id] = safe
         for node in members:
-            if node.kind != "shift":
+            if node.id in spread:
+                new[node.id] = _accumulated(emitter, node, inner[node.id], spread_terms(emitter, node, spread[node.id], scope), scope)
+            elif node.kind != "shift":
                 new[node.id] = _update(emitter, node, inner[node.id], scope, shifts, alphas)
     out: dict[int, Value] = {}
     carried: list[Carried] = []
@@ -171,6 +204,10 @@ def _update(emitter: Emitter, node: Node, inner: Value, scope: Scope, shifts: Se
     sides = dot_sides(emitter, node) if node.kind == "contract" else None
     if sides is not None:
         return dot(emitter, node, sides, base, scope)
-    part = tile_reduction(emitter, node, scope)
-    combine = {"sum": "add", "max": "max", "min": "min"}[kind]
-    return emitter.let(scope, combine, (base, part), dtype, name=inner.var.name, dims=dims)
+    return _accumulated(emitter, node, base, tile_reduction(emitter, node, scope), scope)
+
+
+def _accumulated(emitter: Emitter, node: Node, base: Value, part: Value, scope: Scope) -> Value:
+    combine = {"sum": "add", "max": "max", "min": "min"}[kind_of(node)]
+    dtype = accumulator_dtype(node)
+    return emitter.let(scope, combine, (base, part), dtype, name=base.var.name, dims=base.var.type.dims)

@@ -341,5 +341,5 @@ def launches(problem: Problem, plan: Plan) -> list[tuple[int, int]]:
     else:
         warps = (4, 2) if largest >= 512 else (1,)
     looped = any(dim.role == "loop" for dim in dims)
-    stages = ((3, 2, 4, 5, 6) if largest < DEEP else (3, 2, 4)) if looped else (2,)
+    stages = ((3, 2, 4, 5, 6, 8) if largest < DEEP else (3, 2, 4)) if looped else (2,)
     return [(warp, stage) for warp in warps for stage in stages]

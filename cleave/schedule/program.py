@@ -173,7 +173,17 @@ class Last:
     body: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For | Last
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The launches before have ended, and what they stored is seen, when what follows is run. Every program of a launch comes here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The next launch may begin, if it is an early one, once every program of this one came here or ended."""
+
+
+Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For | Last | Wait | Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +232,15 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Host step: run `kernel` on the named buffers, in the order of `Kernel.buffers`."""
+    """
+    Host step: run `kernel` on the named buffers, in the order of `Kernel.buffers`.
+
+    An `early` one may begin before the launch before it has ended, and waits in the kernel; see `Wait`.
+    """
 
     kernel: str
     buffers: tuple[str, ...]
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +309,7 @@ def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     memo |= {id(buffer): replace(buffer, name=names.get(buffer.name, buffer.name)) for buffer in (*kernel.buffers, *used)}
     out = deepcopy(kernel, memo)
     for statement in walk(out.body):
-        var = None if isinstance(statement, Store | For | Last) else statement.out
+        var = None if isinstance(statement, Store | For | Last | Wait | Release) else statement.out
         if var is not None and var.name in names:
             was, var.name = var.name, names[var.name]
             if isinstance(statement, Load):

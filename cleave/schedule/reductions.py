@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from . import lanes
 from .emit import Emitter, unit_of
@@ -16,6 +17,8 @@ from .roles import Dim
 from .statements import INFINITY, Scope, Value, work_dtype
 
 SMALLEST_DOT = 16
+MOST_SPREAD = 4096
+"""Elements of an accumulator that has dimensions of its own loop."""
 
 
 def guarded(emitter: Emitter, shift: Node, raw: Value, scope: Scope) -> Value:
@@ -79,17 +82,23 @@ def _without_false_lanes(emitter: Emitter, value: Value, node: Node, neutral: fl
     return value
 
 
-def _reduce_tile(emitter: Emitter, kind: str, value: Value, node: Node, scope: Scope) -> Value:
-    """Removes every tile dimension of a reducing node."""
-    removed = _removed_dims(emitter, node)
-    absent = [dim for dim in removed if dim.name not in value.var.type.names]
-    if absent and kind == "sum":
+def _repeated(emitter: Emitter, value: Value, node: Node, scope: Scope) -> Value:
+    """A value to be summed with the tile dimensions that the node removes and it lacks, 0 in their false lanes."""
+    absent = [dim for dim in _removed_dims(emitter, node) if dim.name not in value.var.type.names]
+    if absent:
         dims = emitter.tile_dims({*value.var.type.names, *(dim.name for dim in absent)})
         value = emitter.let(scope, "broadcast", (value,), value.var.type.dtype, name=value.var.name, dims=dims)
         for dim in absent:
             if emitter.ragged[dim.name]:
                 value = emitter.masked(value, dim, 0.0, scope)
-    for dim in reversed(removed):
+    return value
+
+
+def _reduce_tile(emitter: Emitter, kind: str, value: Value, node: Node, scope: Scope) -> Value:
+    """Removes every tile dimension of a reducing node."""
+    if kind == "sum":
+        value = _repeated(emitter, value, node, scope)
+    for dim in reversed(_removed_dims(emitter, node)):
         if dim.name not in value.var.type.names:
             continue
         dims = tuple(entry for entry in value.var.type.dims if entry[0] != dim.name)
@@ -113,23 +122,49 @@ def accumulator_dtype(node: Node) -> str:
 
 def tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
     """A reduction within one tile, in its accumulator's type."""
-    dtype = accumulator_dtype(node)
-    if node.kind == "contract":
-        sides = dot_sides(emitter, node)
-        return _product_sum(emitter, node, scope, dtype) if sides is None else dot(emitter, node, sides, None, scope)
-    kind = kind_of(node)
-    value = emitter.cast(emitter.value(node.args[0], scope), dtype)
-    value = _without_false_lanes(emitter, value, node, neutral_of(kind, dtype), scope) if dtype not in ("i1",) else value
-    return _reduce_tile(emitter, kind, value, node, scope)
+    sides = dot_sides(emitter, node) if node.kind == "contract" else None
+    if sides is not None:
+        return dot(emitter, node, sides, None, scope)
+    return _reduce_tile(emitter, kind_of(node), _terms(emitter, node, scope), node, scope)
 
 
-def _product_sum(emitter: Emitter, node: Node, scope: Scope, dtype: str) -> Value:
+def _terms(emitter: Emitter, node: Node, scope: Scope) -> Value:
+    """What a reduction that is no dot combines, neutral in false lanes, in its accumulator's type."""
+    dtype, kind = accumulator_dtype(node), kind_of(node)
+    if node.kind != "contract":
+        value = emitter.cast(emitter.value(node.args[0], scope), dtype)
+        return _without_false_lanes(emitter, value, node, neutral_of(kind, dtype), scope) if dtype not in ("i1",) else value
     operands = [emitter.cast(emitter.value(arg, scope), dtype) for arg in node.args]
     operands = _neutral_product(emitter, operands, node, scope)
     out = operands[0]
     for operand in operands[1:]:
         out = emitter.let(scope, "mul", (out, operand), dtype)
-    return _reduce_tile(emitter, "sum", out, node, scope)
+    return out
+
+
+def spread_dims(emitter: Emitter, node: Node) -> tuple[tuple[str, int], ...] | None:
+    """
+    The dimensions of an accumulator that keeps a sum or extreme for every lane of a loop's step, to be combined after the loop: without
+    exchange between threads in each step. None for dots, and where registers do not hold so many.
+    """
+    if node.kind == "shift" or accumulator_dtype(node) == "i1" or (node.kind == "contract" and dot_sides(emitter, node) is not None):
+        return None
+    dims = emitter.tile_dims(emitter.names((*node.axes, *node.removed)))
+    return dims if prod(size for _, size in dims) <= MOST_SPREAD else None
+
+
+def spread_terms(emitter: Emitter, node: Node, dims: tuple[tuple[str, int], ...], scope: Scope) -> Value:
+    """What a step adds to such an accumulator."""
+    value = _terms(emitter, node, scope)
+    value = _repeated(emitter, value, node, scope) if kind_of(node) == "sum" else value
+    if value.var.type.dims == dims:
+        return value
+    return emitter.let(scope, "broadcast", (value,), value.var.type.dtype, name=value.var.name, dims=dims)
+
+
+def gathered(emitter: Emitter, node: Node, accumulator: Value, scope: Scope) -> Value:
+    """The reduction of all lanes of such an accumulator."""
+    return _reduce_tile(emitter, kind_of(node), accumulator, node, scope)
 
 
 def _neutral_product(emitter: Emitter, operands: Sequence[Value], node: Node, scope: Scope) -> list[Value]:

@@ -24,6 +24,7 @@ from .targets import Target
 
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
 SHORTEST_CHUNK = 64
+MOST_COUNTS = 5
 SURELY_FULL = 3
 MOST_FULL = 6
 SURELY_STORED = 2
@@ -177,7 +178,7 @@ def _chunk_counts(graph: Graph, sizes: Mapping[str, int], target: Target, option
     whole = {entry.chunk_of[0] for entry in graph.axes if entry.chunk_of is not None and entry.extent.symbols}
     longest = max((extents[axis] for axis in graph.ordered(whole)), default=1)
     wanted = [count for count in CHUNK_COUNTS if count * SHORTEST_CHUNK <= longest and count * programs <= 4 * target.multiprocessors]
-    return [dict.fromkeys(free, count) for count in wanted[-3:] or [CHUNK_COUNTS[0]]]
+    return [dict.fromkeys(free, count) for count in wanted[-MOST_COUNTS:] or [CHUNK_COUNTS[0]]]
 
 
 def _fusion(

@@ -44,6 +44,11 @@ class Target:
         return self.capability[0] == "cuda"
 
     @property
+    def overlaps(self) -> bool:
+        """Whether a launch may begin before the one before it has ended, and wait for it: NVIDIA GPUs since Hopper."""
+        return self.capability[0] == "cuda" and int(self.capability[1]) >= 90
+
+    @property
     def warp(self) -> int:
         """Lanes of a warp."""
         return self.capability[2]

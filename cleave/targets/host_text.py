@@ -134,6 +134,8 @@ class HostText:
         self.line(f"programs = {self.product(counts)}" + ("  # fastest varying first" if len(counts) > 1 else ""))
         arguments = [*(self.buffers[name] for name in step.buffers), *(self.scalar(scalar, step) for scalar in step.scalars)]
         arguments += [f"num_warps={step.num_warps}", f"num_stages={step.num_stages}"]
+        if step.early:
+            arguments.append('**({"launch_pdl": True} if COMPILED else {})')
         self.line("if programs:")
         text = f"    {self.kernels[step.kernel]}[(programs,)]({', '.join(arguments)})"
         if len(text) <= 116:

@@ -93,6 +93,19 @@ _REDUCTIONS: dict[type[Operation], str] = {
     arith.MinSIOp: "tl.min",
 }
 
+COMPILED = "COMPILED"
+"""The constant of a file that is false under the interpreter, which has no such instructions."""
+_INSTRUCTIONS = {
+    tt.WAIT: ("gdc_wait", "until the launches before have ended"),
+    tt.RELEASE: ("gdc_launch_dependents", "the next launch may begin"),
+}
+OVERLAP_HEADER = (
+    f"from triton.language.extra.cuda import {', '.join(sorted((name for name, _ in _INSTRUCTIONS.values()), key=len, reverse=True))}",
+    "",
+    f"{COMPILED} = tl.constexpr(not triton.knobs.runtime.interpret)",
+)
+"""What a file with such instructions begins with, after its imports."""
+
 _CONVERSIONS = (
     arith.ExtFOp,
     arith.TruncFOp,
@@ -204,6 +217,10 @@ class KernelText:
                 self.condition(op)
             case gpu.BarrierOp():
                 self.line("tl.debug_barrier()")
+            case tt.InlineAsmOp():
+                callee, comment = _INSTRUCTIONS[op.instruction]
+                self.line(f"if {COMPILED}:")
+                self.line(f"    {callee}()", comment)
             case tt.StoreOp():
                 texts = [self.full(op.ptr).text, self.stripped(op.value).text]
                 if op.mask is not None:

@@ -10,7 +10,8 @@ import keyword
 import re
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_]+")
-TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "tl", "triton", "torch", "math", "launch"))
+_OWN = ("tl", "triton", "torch", "math", "launch", "gdc_wait", "gdc_launch_dependents", "COMPILED")
+TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_OWN))
 """Names that mean something in generated files."""
 
 

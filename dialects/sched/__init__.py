@@ -85,6 +85,10 @@ from cleave.dialects.sched.memory import (
     LoadOp,
     StoreOp,
 )
+from cleave.dialects.sched.overlap import (
+    ReleaseOp,
+    WaitOp,
+)
 from cleave.dialects.sched.tiles import (
     DotOp,
     ForOp,
@@ -151,6 +155,8 @@ Sched = Dialect(
         YieldOp,
         ForOp,
         LastOp,
+        WaitOp,
+        ReleaseOp,
         KernelOp,
         ProgramOp,
         AllocateOp,
@@ -216,6 +222,7 @@ __all__ = [
     "ProgramOp",
     "RangeOp",
     "ReduceOp",
+    "ReleaseOp",
     "ReluOp",
     "RsqrtOp",
     "Sched",
@@ -229,5 +236,6 @@ __all__ = [
     "TanhOp",
     "TileType",
     "UnaryOp",
+    "WaitOp",
     "YieldOp",
 ]

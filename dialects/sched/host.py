@@ -46,6 +46,7 @@ from cleave.assembly import (
     parse_extent,
 )
 from cleave.dialects.sched.kernel import KernelOp, checked_extent, parse_named, print_named, spelled_extent
+from cleave.dialects.sched.overlap import WaitOp
 from cleave.dialects.sched.types import BufferType, Word, check_names, parse_defined
 from cleave.layouts import layout_axes
 
@@ -246,17 +247,32 @@ def print_call(printer: Printer, callee: str, operands: Sequence[SSAValue]) -> N
     printer.print_string(")")
 
 
+def check_early(op: LaunchOp | LaunchFuncOp) -> None:
+    """A launch comes right before an early one. Raises: VerifyException."""
+    before = op.prev_op
+    while isinstance(before, AllocateOp):
+        before = before.prev_op
+    if op.early is not None and op.parent is not None and not isinstance(before, LaunchOp | LaunchFuncOp):
+        raise VerifyException("the launch is early and what comes before it is no launch; remove 'early'")
+
+
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Runs a kernel on buffers, in the order of the kernel's: `sched.launch @k(%x, %y)`."""
+    """
+    Runs a kernel on buffers, in the order of the kernel's: `sched.launch @k(%x, %y)`.
+
+    An `early` one, `sched.launch @k(%x, %y) early`, may begin before the launch before it has ended; its kernel waits by `sched.wait`.
+    """
 
     name = "sched.launch"
     callee = prop_def(SymbolRefAttr)
     buffers = var_operand_def(BufferType)
+    early = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
-    def __init__(self, callee: str, buffers: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[list(buffers)], properties={"callee": SymbolRefAttr(callee)})
+    def __init__(self, callee: str, buffers: Sequence[SSAValue], early: bool = False) -> None:
+        properties = {"callee": SymbolRefAttr(callee), "early": UnitAttr() if early else None}
+        super().__init__(operands=[list(buffers)], properties=properties)
 
     @property
     def kernel(self) -> str:
@@ -265,15 +281,17 @@ class LaunchOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        op = cls(parser.parse_symbol_name().data, parse_call(parser))
+        op = cls(parser.parse_symbol_name().data, parse_call(parser), parser.parse_optional_keyword("early") is not None)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
     def print(self, printer: Printer) -> None:
         print_call(printer, f"@{self.kernel}", self.buffers)
+        printer.print_string("" if self.early is None else " early")
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
+        check_early(self)
         parent = self.parent_op()
         if not isinstance(parent, ProgramOp) or parent.parent_op() is None:
             return
@@ -292,6 +310,8 @@ class LaunchOp(IRDLOperation):
         for name in names_of(kernel.sizes):
             if name not in names_of(parent.axes) and name not in symbols:
                 raise VerifyException(f"kernel '@{self.kernel}' takes the size of '{name}', which the program does not have")
+        if self.early is not None and not any(isinstance(op, WaitOp) for op in kernel.body.block.ops):
+            raise VerifyException(f"the launch is early and kernel '@{self.kernel}' does not wait; put sched.wait into it")
 
 
 LIBRARY_CALLEES = ("matmul",)
@@ -365,6 +385,7 @@ class LaunchFuncOp(IRDLOperation):
     scalars = prop_def(ArrayAttr[StringAttr])
     num_warps = prop_def(IntegerAttr)
     num_stages = prop_def(IntegerAttr)
+    early = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
     def __init__(
@@ -375,6 +396,7 @@ class LaunchFuncOp(IRDLOperation):
         scalars: Sequence[str],
         num_warps: int = 4,
         num_stages: int = 3,
+        early: bool = False,
     ) -> None:
         super().__init__(
             operands=[list(buffers)],
@@ -384,6 +406,7 @@ class LaunchFuncOp(IRDLOperation):
                 "scalars": names_attr(scalars),
                 "num_warps": IntegerAttr(num_warps, i64),
                 "num_stages": IntegerAttr(num_stages, i64),
+                "early": UnitAttr() if early else None,
             },
         )
 
@@ -403,7 +426,8 @@ class LaunchFuncOp(IRDLOperation):
         parser.parse_keyword("warps")
         warps = parser.parse_integer(allow_negative=False)
         parser.parse_keyword("stages")
-        op = cls(name, buffers, grid, scalars, warps, parser.parse_integer(allow_negative=False))
+        stages = parser.parse_integer(allow_negative=False)
+        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -412,9 +436,11 @@ class LaunchFuncOp(IRDLOperation):
         printer.print_string(" grid [" + ", ".join(spelled_extent(count) for count in names_of(self.grid)) + "]")
         printer.print_string(" scalars [" + ", ".join(f'"{entry}"' for entry in names_of(self.scalars)) + "]")
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
+        printer.print_string("" if self.early is None else " early")
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
+        check_early(self)
         for count in names_of(self.grid):
             checked_extent(count)
         for entry in names_of(self.scalars):

@@ -46,6 +46,11 @@ from cleave.dialects.tt.function import (
     GetProgramIdOp,
     ReturnOp,
 )
+from cleave.dialects.tt.inline import (
+    RELEASE,
+    WAIT,
+    InlineAsmOp,
+)
 from cleave.dialects.tt.memory import (
     CACHES,
     EVICTIONS,
@@ -118,6 +123,7 @@ Tt = Dialect(
         DotOp,
         ReduceReturnOp,
         ReduceOp,
+        InlineAsmOp,
     ],
     [PtrType, TensorDescType],
 )
@@ -128,7 +134,9 @@ __all__ = [
     "FLOAT_PREDICATES",
     "INTEGER_PREDICATES",
     "PRECISIONS",
+    "RELEASE",
     "SPELLED",
+    "WAIT",
     "AddPtrOp",
     "AtomicCASOp",
     "AtomicRMWOp",
@@ -148,6 +156,7 @@ __all__ = [
     "FuncOp",
     "GetNumProgramsOp",
     "GetProgramIdOp",
+    "InlineAsmOp",
     "LoadOp",
     "MakeRangeOp",
     "MakeTensorDescOp",

@@ -63,3 +63,12 @@ def test_limits_of_a_block() -> None:
 def test_the_entry_is_read_from_the_text() -> None:
     text = ".visible .entry norm_kernel(\n .param .u64 a_0,\n .param .u32 a_1\n)\n.reqntid 128\n{ .entry }"
     assert entry_of(text) == ("norm_kernel", 2, 128)
+
+
+def test_an_early_launch_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One attribute, programmatic stream serialization (6), that is on."""
+    plain = launcher(FakeDriver(), monkeypatch)
+    early = Launcher(plain._loaded, 12, addressed(2), [0, 1], [5, -1], 0, 0, early=True)
+    assert (plain._configuration.attributes, plain._configuration.attribute_count) == (None, 0)
+    assert early._configuration.attribute_count == 1
+    assert list((ctypes.c_uint * 3).from_address(early._configuration.attributes)) == [6, 0, 1]

@@ -16,7 +16,7 @@ from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
 from cleave.runtime.clock import Checked, Hung
 from cleave.runtime.tuner import Budget, Tuned, Tuner
-from cleave.schedule.candidates import Trial
+from cleave.schedule.candidates import OVERLAPS, Trial
 from cleave.schedule.program import Program
 from cleave.schedule.targets import TARGETS
 from cleave.targets.triton_python import TritonFile
@@ -32,6 +32,8 @@ class FakeSpace:
     divisions: Sequence[Sequence[Sequence[float]]]
     library: frozenset[tuple[int, int, int]] = frozenset()
     """What a library does: the first of two kernels."""
+    overlap: bool = False
+    """Whether launches of two kernels may overlap."""
 
     def trial(self, division: int, picks: Sequence[int]) -> Trial:
         ways = self.divisions[division]
@@ -59,8 +61,12 @@ class FakeSpace:
         program = tile_programs.split_sum() if len(trial.picks) == 2 else tile_programs.rows()
         return replace(program, notes=(self.text(trial),))
 
+    def overlaps(self, trial: Trial) -> list[Trial]:
+        able = self.overlap and not trial.overlap and len(trial.picks) > 1
+        return [replace(trial, overlap=overlap) for overlap in OVERLAPS] if able else []
+
     def text(self, trial: Trial) -> str:
-        return f"{trial.division}:{','.join(map(str, trial.picks))}"
+        return f"{trial.division}:{','.join(map(str, trial.picks))}" + (f":{trial.overlap}" if trial.overlap else "")
 
 
 @dataclass
@@ -76,7 +82,7 @@ class FakePool:
 
     def submit(self, program: Program, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None) -> Future[Built]:
         out: Future[Built] = Future()
-        division, picks = program.notes[0].split(":")
+        division, picks = program.notes[0].split(":")[:2]
         kernels = len(program.kernels)
         if kernels not in self.files:
             self.files[kernels] = build(program, architecture, ()).file
@@ -265,3 +271,29 @@ def test_where_everything_spills_the_least_is_used() -> None:
 def test_where_nothing_fits_the_reasons_are_given() -> None:
     with pytest.raises(CleaveError, match=r"no candidate can run on h200: .*shared memory"):
         tuned(single(1), FakePool(shared={(0, 0, 0): 300000}))
+
+
+def test_launches_overlap_where_that_is_faster() -> None:
+    space = FakeSpace([[[10.0]], [[6, 7], [5, 6]]], overlap=True)
+    alone = {"0:0": 14, "1:0,0": 15, "1:1,0": 16, "1:0,1": 17, "1:1,1": 20}
+    early, late = OVERLAPS
+    overlapping = {f"1:{picks}:{way}": 18.0 for picks in ("0,0", "1,0", "0,1") for way in OVERLAPS}
+    faster = {**alone, **overlapping, f"1:0,1:{late}": 13.0, f"1:0,0:{early}": 13.5}
+    pool = FakePool()
+    assert tuned(space, pool, FakeClock(faster)).program.notes == (f"1:0,1:{late}",)
+    assert len(pool.asked) == 5 + 2 * 4, "every way of a kernel once without, and in each way that launches overlap"
+    assert tuned(space, FakePool(), FakeClock({**alone, **overlapping})).program.notes == ("0:0",)
+
+
+def test_launches_far_from_the_best_are_not_tried_with_overlap() -> None:
+    space = FakeSpace([[[10.0]], [[6], [5]]], overlap=True)
+    clock = FakeClock({"0:0": 14, "1:0,0": 25})
+    assert tuned(space, FakePool(), clock).program.notes == ("0:0",)
+    assert sorted(clock.prepared) == ["0:0", "1:0,0"]
+
+
+def test_machines_without_early_launches_have_no_overlap() -> None:
+    space = FakeSpace([[[6], [5]]], overlap=True)
+    clock = FakeClock({"0:0,0": 15})
+    Tuner(space, TARGETS["a100"], "sm_80", FakePool(), clock, Budget(), Store(enabled=False), "here", now=lambda: clock.seconds).tune()
+    assert clock.prepared == ["0:0,0"]

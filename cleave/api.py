@@ -22,12 +22,15 @@ from .calls import Entry, entry_of
 from .choosing import Choice, chosen, machine_of, printed
 from .errors import CleaveError
 from .frontend import Bindings, capture
+from .frontend.bindings import Source
 from .graph import Graph
+from .prepared import Prepared
 from .remarks import collected
 from .runtime import tuner
 from .runtime.cache import Store, key_of, versions
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
+from .runtime.versions import shortcuts
 from .schedule import TARGETS
 from .schedule.program import Program
 from .variants import Variant, fastest
@@ -100,7 +103,7 @@ class Options:
     Knobs of `compile`. `split`: also consider programs that split a reduced axis over several programs of the grid.
     `alternatives`: how many programs of the algebra compete. `seed` of the search. `tune`: time candidates on the GPU; auto where the
     example is on one. `cache`: keep results on disk and use them. `budget`: seconds that choosing among candidates may take, and
-    `candidates`: how many are compiled.
+    `candidates`: how many are compiled. `prepare`: what depends on the named weights alone is computed once (`Compiled.prepare`).
     """
 
     split: bool = True
@@ -110,6 +113,7 @@ class Options:
     cache: bool = True
     budget: float = tuner.Budget().seconds
     candidates: int = tuner.Budget().candidates
+    prepare: bool = True
 
     def __post_init__(self) -> None:
         for name, kinds, least in (
@@ -119,6 +123,7 @@ class Options:
             ("cache", bool, 0),
             ("budget", (int, float), 0),
             ("candidates", int, 1),
+            ("prepare", bool, 0),
         ):
             value = getattr(self, name)
             if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool) or not value >= least:
@@ -143,6 +148,7 @@ class Compiled:
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
     _entries: tuple[Entry, ...] = ()
     _picks: dict[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=dict[Any, tuple[Executable, Mapping[str, int]]])
+    _prepared: Prepared | None = None
 
     @property
     def program(self) -> Program:
@@ -162,10 +168,29 @@ class Compiled:
         """
         if not kwargs:
             for entry in self._entries:
-                result = entry(args)
+                result = entry.call(args)
                 if result is not NotImplemented:
                     return result
         return self._checked(args, kwargs)
+
+    def prepare(self, *weights: torch.Tensor) -> None:
+        """
+        Computes what depends on weights alone, to be kept for these weights: the arguments that `compile` was told are weights, in the
+        order of the function's, and the parameters it was told of.
+
+        Without it a call does so for weights that it meets first, or that were changed in place since. It is needed before a call is
+        captured in a CUDA graph, which else computes it at every replay, and after changes that calls cannot see: through an address or
+        `.data`, of inference tensors, and by graphs that are replayed; these read what was computed last.
+        Raises: CleaveError for weights that are not as they were compiled for.
+        """
+        places = sorted(int(source.key) for source in self.bindings.weights if source.kind == "argument")
+        if len(weights) != len(places):
+            names = ", ".join(self.bindings.parameters[place] for place in places) or "none"
+            raise CleaveError(None, f"{len(weights)} weights are given", f"compiled for {len(places)}: {names}")
+        flat = dict(zip(places, weights, strict=True))
+        self.bindings.check_weights(flat)
+        if self._prepared is not None:
+            self._prepared.prepare(flat)
 
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result, after looking at everything that may be wrong with the arguments."""
@@ -178,11 +203,13 @@ class Compiled:
             raise CleaveError(None, "an argument requires a gradient and compiled programs have none", "detach it, or use torch.no_grad()")
         symbols = self.bindings.sizes(flat)
         views = self.bindings.views(flat, symbols)
+        if self._prepared is not None:
+            views += self._prepared.ready(flat)
         device = next((view.device for view in views), self.bindings.device)
         if device.type == "cuda":
             bound = self._bound(views, symbols)
             made: Sequence[Any] = bound(*views)
-            entry = entry_of(self.bindings, bound, args, flat, views) if not kwargs else None
+            entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else None
             if entry is not None:
                 self._entries = (entry, *self._entries[: ENTRIES - 1])
         else:
@@ -255,6 +282,12 @@ class Compiled:
             notes += variant.program.notes
         candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
         remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
+        if self._prepared is not None:
+            remarks = (*remarks, f"prepared {self._prepared.count} times: {self._prepared.preparation.spelled}")
+        known = shortcuts()
+        if self._entries and isinstance(known, str):
+            text = f"{len(self._entries)} of at most {ENTRIES} kinds of calls are compared in Python, which takes microseconds more"
+            remarks = (*remarks, f"{text}: {known}")
         return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
 
 
@@ -272,9 +305,11 @@ def compile(
 
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
     examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes.
-    `weights` names arguments that stay the same between calls. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
+    `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
+    `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
-    A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not.
+    A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not. Those that
+    `weights` names are looked at when preparing.
 
     What is assumed: inputs are finite numbers, so that x / x is 1, x - x is 0 and sqrt(x)**2 is x; of infinities and NaN only what
     follows has a meaning. A row of a softmax that is all -inf gives 0, its logsumexp -inf. Tests for NaN and infinity that the
@@ -298,22 +333,26 @@ def compile(
 
     with _CAPTURE:
         captured = capture(function, example_inputs, dynamic_shapes, weights)
+    bindings = captured.bindings
     graph = with_hints(captured.graph, hints or ())
+    asked = weights_of(bindings) if wanted.prepare else frozenset[int]()
+    if asked:
+        graph = replace(graph, inputs=tuple(replace(entry, weight=place in asked) for place, entry in enumerate(graph.inputs)))
     lap("capture")
-    flat = captured.bindings.flatten(example_inputs)
-    symbols = captured.bindings.sizes(flat)
-    machine = machine_of(target_name(target, captured.bindings.device), target != "auto", captured.bindings.device, wanted.tune)
+    flat = bindings.flatten(example_inputs)
+    symbols = bindings.sizes(flat)
+    machine = machine_of(target_name(target, bindings.device), target != "auto", bindings.device, wanted.tune)
     module = ModuleOp([graph_op(graph)])
     text = printed(module)
     store = Store(enabled=wanted.cache)
-    settings = {entry.name: getattr(wanted, entry.name) for entry in fields(Options)}
+    settings = {**{entry.name: getattr(wanted, entry.name) for entry in fields(Options)}, "weights": bool(asked)}
     points = [dict(sorted(point.items())) for point in hints or ()]
     key = key_of("program", versions(), text, points, machine.setting, settings, symbols if machine.timed else {})
     choice: Choice | None = store.get("programs", key)
     cached = choice is not None
     lap("cache")
     if choice is None:
-        views = captured.bindings.views(flat, symbols)
+        views = bindings.views(flat, symbols)
         with collected() as remarks:
             choice = chosen(module, text, views, symbols, points, machine, settings, store, lap)
         choice = replace(choice, remarks=tuple(remarks))
@@ -325,7 +364,21 @@ def compile(
         for variant in choice.variants
         for kernel, name in zip(variant.program.kernels, variant.file.kernels.values(), strict=True)
     )
-    return Compiled(graph, kernels, captured.bindings, ready, seconds, choice, cached)
+    prepared = None
+    if choice.preparation is not None:
+        prepared = Prepared(choice.preparation, bindings)
+        bindings = replace(bindings, inputs=tuple(bindings.inputs[place] for place in choice.preparation.kept))
+    return Compiled(graph, kernels, bindings, ready, seconds, choice, cached, _prepared=prepared)
+
+
+def weights_of(bindings: Bindings) -> frozenset[int]:
+    """The graph's inputs that are parts, the same in all calls, of weights the caller named, or of constants if there are any."""
+    asked = {*bindings.weights, *(Source("constant", name) for name in bindings.constants)} if bindings.weights else set[Source]()
+    return frozenset(
+        place
+        for place, entry in enumerate(bindings.inputs)
+        if entry.source in asked and not any(extent.symbols for dim in entry.dims for extent in (dim.size, dim.first, dim.step))
+    )
 
 
 def target_name(name: str, device: torch.device) -> str:

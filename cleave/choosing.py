@@ -22,16 +22,19 @@ from .bridge.sched import module_of
 from .errors import CleaveError
 from .graph import Graph
 from .layouts import contiguous_strides, memory_shape
+from .prepared import Preparation
 from .runtime import tuner
 from .runtime.binary import Binary
 from .runtime.build import lowered
 from .runtime.builders import BUILDERS
 from .runtime.cache import Store, nvidia_driver
-from .runtime.clock import Data, GpuClock, Workload, described, tolerance
+from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
 from .runtime.execute import architecture_of
 from .schedule import TARGETS, Space, Target, space
+from .schedule.program import inputs_read, with_inputs
 from .targets.triton_python import triton_file
 from .variants import Variant, distinct
+from .weights import Divided, divided, restricted
 
 PATIENCE = 120.0
 """Seconds to wait for another process that is timing on the same GPU."""
@@ -41,12 +44,13 @@ PATIENCE = 120.0
 class Choice:
     """
     The schedules that were chosen, one for each of the sizes to be fast at unless they are the same; the texts of the levels of the
-    algebra, how many alternatives there were, and what the passes remarked.
+    algebra, how many alternatives there were, what is computed once from weights, and what the passes remarked.
     """
 
     variants: tuple[Variant, ...]
     texts: Mapping[str, str]
     alternatives: int
+    preparation: Preparation | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -113,14 +117,51 @@ def chosen(
     clock = GpuClock() if machine.timed else None
     try:
         bodies, texts, count = _searched(module, text, settings, lap)
+        parts = divided(bodies) if settings["weights"] else None
+        if parts is not None:
+            bodies = parts.rest
         made: list[Variant] = []
         for point in points or ({},):
             pointed = tuple(hinted(body, point) for body in bodies)
-            made.append(_variant(pointed, inputs, symbols, machine, settings, store, lap, clock))
-        return Choice(distinct(made), texts, count)
+            made.append(_variant(pointed, parts, inputs, symbols, machine, settings, store, lap, clock))
+        if parts is None:
+            return Choice(distinct(made), texts, count)
+        made, preparation = _prepared(parts, made, machine, settings, store, lap)
+        return Choice(distinct(made), texts, count, preparation)
     finally:
         if clock is not None:
             clock.close()
+
+
+def _prepared(
+    parts: Divided,
+    made: Sequence[Variant],
+    machine: Machine,
+    settings: Mapping[str, Any],
+    store: Store,
+    lap: Callable[[str], None],
+) -> tuple[list[Variant], Preparation | None]:
+    """The variants with the inputs that any of them reads, and the schedule of what these need prepared, None where that is nothing."""
+    count = len(parts.rest[0].inputs) - len(parts.first.outputs)
+    read = sorted(set[int]().union(*(inputs_read(variant.program) for variant in made)))
+    results = [place - count for place in read if place >= count]
+    if not results:
+        return [_with_inputs(variant, range(count)) for variant in made], None
+    first = restricted(parts.first, results)
+    # It runs once: the model's choice will do.
+    variant = _variant((first,), None, (), {}, replace(machine, device=None), settings, store, lap, None)
+    names = ", ".join(entry.name for entry in first.inputs)
+    spelled = ", ".join(f"{output.dtype} [{', '.join(first.ops[output.value].axes)}]" for output in first.outputs)
+    kept = tuple(place for place in read if place < count)
+    return [_with_inputs(entry, read) for entry in made], Preparation(variant, parts.inputs, kept, f"{spelled} from {names}")
+
+
+def _with_inputs(variant: Variant, places: Sequence[int]) -> Variant:
+    """The variant without the inputs at other places, which it must not read."""
+    program = with_inputs(variant.program, places)
+    module = lowered(program)
+    texts = {"sched": printed(module_of(program)), "tt": printed(module)}
+    return replace(variant, program=program, file=triton_file(module), texts=texts)
 
 
 def hinted(graph: Graph, point: Mapping[str, int]) -> Graph:
@@ -138,7 +179,9 @@ def _searched(
     from .passes.alg_superoptimize import AlgSuperoptimizePass
 
     texts = {"alg": text}
-    search = AlgSuperoptimizePass(split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"])
+    search = AlgSuperoptimizePass(
+        split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"], hoist=settings["weights"]
+    )
     for level, pass_ in (("alternatives", search), ("stabilized", AlgStabilizePass())):
         pass_.apply(Context(), module)
         module.verify()
@@ -150,6 +193,7 @@ def _searched(
 
 def _variant(
     bodies: tuple[Graph, ...],
+    parts: Divided | None,
     inputs: Sequence[torch.Tensor],
     symbols: Mapping[str, int],
     machine: Machine,
@@ -158,7 +202,7 @@ def _variant(
     lap: Callable[[str], None],
     clock: GpuClock | None,
 ) -> Variant:
-    """The schedule for the hints of the graphs."""
+    """The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's."""
     from .passes.convert_alg_to_sched import hinted_sizes
 
     sizes = hinted_sizes(bodies)
@@ -168,7 +212,7 @@ def _variant(
     entries: tuple[tuner.Entry, ...] = ()
     remarks: tuple[str, ...] = ()
     if machine.architecture:
-        tuned = _tuned(found, bodies[0], inputs, symbols, machine, settings, store, clock)
+        tuned = _tuned(found, bodies[0], parts, inputs, symbols, machine, settings, store, clock)
         trial, program, file, binaries = tuned.trial, tuned.program, tuned.built.file, tuned.built.binaries
         entries, remarks = tuned.entries, tuned.remarks
         lap("tune")
@@ -186,6 +230,7 @@ def _variant(
 def _tuned(
     found: Space,
     graph: Graph,
+    parts: Divided | None,
     inputs: Sequence[torch.Tensor],
     symbols: Mapping[str, int],
     machine: Machine,
@@ -197,6 +242,8 @@ def _tuned(
     if machine.device is None or clock is None:
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
     workload = workload_of(graph, inputs, symbols, machine.device)
+    if parts is not None:
+        workload = replace(workload, first=First(parts.first, parts.inputs))
     shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
     setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
     clock.workload = workload
@@ -206,7 +253,8 @@ def _tuned(
 
 def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int], device: int) -> Workload:
     """
-    What candidates are timed on: the example, or where its sizes are not the hints, tensors like it at the hints.
+    What candidates are timed on: the example, or where its sizes are not the hints, tensors like it at the hints. The graph may have
+    more inputs, those that are prepared.
 
     Integers have no likeness: an example that has any is used at its own sizes.
     """
@@ -217,7 +265,7 @@ def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[s
         symbols = {**symbols, **hinted}
         extents = graph.sizes(symbols)
         resized: list[Data] = []
-        for tensor, entry in zip(inputs, graph.inputs, strict=True):
+        for tensor, entry in zip(inputs, graph.inputs[: len(inputs)], strict=True):
             shape = memory_shape(entry.layout, extents)
             plain = tensor.detach().float()
             mean, deviation = (float(plain.mean()), float(plain.std(correction=0))) if plain.numel() else (0.0, 1.0)

@@ -80,6 +80,19 @@ class ArgumentCheck:
     dtype: torch.dtype
     shape: tuple[Extent, ...]
 
+    def applied(self, tensor: Any, symbols: Mapping[str, int] | None) -> None:
+        """Raises: CleaveError where a value is no such tensor. Without values of symbols, sizes that have any are not looked at."""
+        if not isinstance(tensor, torch.Tensor):
+            raise CleaveError(None, f"argument '{self.name}' is a {type(tensor).__name__}", "pass a tensor, as when compiling")
+        if tensor.dtype != self.dtype:
+            raise CleaveError(None, f"argument '{self.name}' is {tensor.dtype}, compiled for {self.dtype}", "compile again or convert it")
+        if tensor.dim() != len(self.shape):
+            raise CleaveError(None, f"argument '{self.name}' has {tensor.dim()} dimensions, compiled for {len(self.shape)}")
+        for at, size in enumerate(self.shape):
+            if (symbols is not None or not size.symbols) and tensor.shape[at] != size.evaluate(symbols or {}):
+                text = f"dimension {at} of argument '{self.name}' has size {tensor.shape[at]}, compiled for {size}"
+                raise CleaveError(None, text, "declare it dynamic, or compile again")
+
 
 @dataclass(frozen=True)
 class SymbolRead:
@@ -140,7 +153,7 @@ class OutputBinding:
 
 @dataclass(frozen=True)
 class Bindings:
-    """How a call's tensors meet a graph. `device` is that of the example tensors."""
+    """How a call's tensors meet a graph. `device` is that of the example tensors; `weights` are those the caller named."""
 
     inputs: tuple[InputBinding, ...]
     outputs: tuple[OutputBinding, ...]
@@ -154,6 +167,7 @@ class Bindings:
     state: Mapping[str, torch.Tensor]
     constants: Mapping[str, torch.Tensor]
     device: torch.device
+    weights: tuple[Source, ...] = ()
 
     def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[Any]:
         """
@@ -185,7 +199,7 @@ class Bindings:
         """The arguments of a structure without its tensors and values."""
         return pytree.tree_unflatten([_VALUE] * spec.num_leaves, spec)
 
-    def tensor(self, source: Source, flat: Sequence[Any]) -> torch.Tensor:
+    def tensor(self, source: Source, flat: Sequence[Any] | Mapping[int, Any]) -> torch.Tensor:
         """The tensor of a source in a call."""
         if source.kind == "argument":
             return flat[int(source.key)]
@@ -203,24 +217,18 @@ class Bindings:
             if isinstance(tensor, torch.Tensor) and read.dim < tensor.dim():
                 out.setdefault(read.name, (tensor.shape[read.dim] - read.rest) // read.factor)
         for check in self.arguments:
-            tensor: Any = self.tensor(check.source, flat)
-            if not isinstance(tensor, torch.Tensor):
-                raise CleaveError(None, f"argument '{check.name}' is a {type(tensor).__name__}", "pass a tensor, as when compiling")
-            if tensor.dtype != check.dtype:
-                raise CleaveError(
-                    None, f"argument '{check.name}' is {tensor.dtype}, compiled for {check.dtype}", "compile again or convert it"
-                )
-            if tensor.dim() != len(check.shape):
-                raise CleaveError(None, f"argument '{check.name}' has {tensor.dim()} dimensions, compiled for {len(check.shape)}")
-            for at, size in enumerate(check.shape):
-                if tensor.shape[at] != size.evaluate(out):
-                    text = f"dimension {at} of argument '{check.name}' has size {tensor.shape[at]}, compiled for {size}"
-                    raise CleaveError(None, text, "declare it dynamic, or compile again")
+            check.applied(self.tensor(check.source, flat), out)
         for condition in self.conditions:
             if not condition.holds(out):
                 text = f"the program was traced for {condition.left} {condition.relation} {condition.right}, which does not hold"
                 raise CleaveError(None, text, "compile again for these sizes")
         return out
+
+    def check_weights(self, flat: Mapping[int, Any]) -> None:
+        """Looks at the weights of a call, by position. Raises: CleaveError as `sizes`; sizes that are symbols are whatever they are."""
+        for check in self.arguments:
+            if check.source in self.weights:
+                check.applied(flat[int(check.source.key)] if check.source.kind == "argument" else self.state[str(check.source.key)], None)
 
     def views(self, flat: Sequence[Any], symbols: Mapping[str, int]) -> list[torch.Tensor]:
         """A view for each graph input. Shapes: the dimensions of its layout."""

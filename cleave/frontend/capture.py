@@ -8,14 +8,14 @@ The function is traced (`tracing`), its operators are lowered in program order t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from ..errors import CleaveError
 from ..graph import Graph
-from .bindings import ArgumentCheck, Bindings, InputBinding, OutputBinding, ViewDim
+from .bindings import ArgumentCheck, Bindings, InputBinding, OutputBinding, Source, ViewDim
 from .emit import Argument, Emitted, emit
 from .sizes import to_extent
 from .symbols import conditions, symbol_facts, symbol_names, symbol_reads
@@ -37,29 +37,34 @@ def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = 
     The graph of a function or module, for arguments like the examples.
 
     `dynamic_shapes` is as for torch.export: for each argument, by position or name, the dimensions whose sizes are symbols, as
-    `Dim("m")`, `Dim.DYNAMIC` or just `"m"`. `weights` names arguments, by position or name, that stay the same between calls;
-    parameters and buffers always do. Raises: CleaveError, with the user's line, for what is not supported.
+    `Dim("m")`, `Dim.DYNAMIC` or just `"m"`. `weights` names arguments, by position or name, that stay the same between calls, and
+    parameters and buffers, which do so anyway, as the module does. Raises: CleaveError, with the user's line, for what is not supported.
     """
     traced = trace(function, example_inputs, dynamic_shapes)
-    state = translate(traced, _marked(traced, weights))
+    marked = _marked(traced, weights)
+    state = translate(traced, {int(source.key) for source in marked if source.kind == "argument"})
     values = list(dict.fromkeys(result.value for result in state.results if result.value is not None))
     arguments = {key: Argument(one.name, DTYPES[one.dtype], one.weight) for key, one in state.tensors.items()}
     emitted = emit(state.cx, traced.name, arguments, values, symbol_names(state), symbol_facts(state))
-    return Captured(emitted.graph, _bindings(state, emitted, values))
+    return Captured(emitted.graph, replace(_bindings(state, emitted, values), weights=marked))
 
 
-def _marked(traced: Traced, weights: Iterable[int | str]) -> set[int]:
-    """The flat positions of the arguments that are weights."""
+def _marked(traced: Traced, weights: Iterable[int | str]) -> tuple[Source, ...]:
+    """The arguments, parameters and buffers that are named as weights."""
     names = [leaf.name for leaf in traced.leaves]
-    out: set[int] = set()
+    states = {name.removeprefix("owner."): name for name in traced.program.state_dict}
+    out: dict[Source, None] = {}
     for wanted in weights:
         if isinstance(wanted, int) and 0 <= wanted < len(names):
-            out.add(wanted)
+            out[Source("argument", wanted)] = None
         elif wanted in names:
-            out.add(names.index(str(wanted)))
+            out[Source("argument", names.index(str(wanted)))] = None
+        elif wanted in states:
+            out[Source("state", states[str(wanted)])] = None
         else:
-            raise CleaveError(None, f"weights names {wanted!r}, which is not an argument", f"the arguments are {', '.join(names)}")
-    return out
+            known = f"the arguments are {', '.join(names)}" + (f", the parameters and buffers {', '.join(states)}" if states else "")
+            raise CleaveError(None, f"weights names {wanted!r}, which is not an argument", known)
+    return tuple(out)
 
 
 def _bindings(state: Translation, emitted: Emitted, values: Sequence[Value]) -> Bindings:

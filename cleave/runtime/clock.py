@@ -41,11 +41,19 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """What is prepared: a graph whose results are the last inputs, and which of the inputs before them it has."""
+
+    graph: Graph
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """
     What programs are timed on: inputs, values of symbols, and the graph that says what is right, where there is one.
 
-    `tolerance` is the relative error allowed against it; `device` the number of the GPU.
+    `tolerance` is the relative error allowed against it; `device` the number of the GPU. The results of `first` follow the inputs.
     """
 
     inputs: tuple[Data, ...]
@@ -53,6 +61,7 @@ class Workload:
     graph: Graph | None
     tolerance: float
     device: int
+    first: First | None = None
 
 
 def described(tensor: torch.Tensor) -> Data:

@@ -1,60 +1,48 @@
 """
 Running a plan on an NVIDIA GPU with compiled kernels, launched through the driver.
 
-A run allocates nothing but its results, may be captured in a CUDA graph, and may be made from any thread on any stream.
+A run allocates nothing but its results, may be captured in a CUDA graph, and may be made from any thread on any stream. What a run
+writes on the host and between its kernels is its `Frame`; frames wait in a pool for each stream, from which a run takes one for
+itself. Runs that use a frame one after another are on one stream, so that one ends on the GPU before the next begins.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import torch
 
 from cleave.layouts import contiguous_strides
 from cleave.runtime.binary import Binary
-from cleave.runtime.driver import Launcher, function
+from cleave.runtime.driver import Cells, Function, Launcher, addressed, function
 from cleave.runtime.launch import Bound, Launch, Place, Step
-from cleave.runtime.library import Einsum, Product
+from cleave.runtime.library import Einsum
 from cleave.runtime.plan import Plan
-from cleave.runtime.versions import raw_stream
+from cleave.runtime.versions import Shortcuts, capturing, raw_stream, shortcuts
 from cleave.runtime.workspaces import Workspaces
 from cleave.schedule.program import Buffer
 
 SCRATCH_ALIGNMENT = 128
+ALIGNMENT = 16
+
+RunAt: TypeAlias = Callable[[Iterable[int], Sequence[torch.Tensor]], list[torch.Tensor] | None]
 
 
-class CudaKernels:
-    """Compiled kernels by name, on one device. `launchers` are those made, with the buffers whose addresses they take."""
+class Frame:
+    """
+    What one run at a time uses: `cells` for the addresses of inputs, results and workspaces, the steps, whose launches read them on
+    one stream, and the workspaces. After the run it goes back to its pool.
+    """
 
-    def __init__(self, binaries: Mapping[str, Binary], device: int) -> None:
-        self.binaries = binaries
-        self.device = device
-        self.raw_stream = raw_stream()
-        self.launchers: list[tuple[Launcher, tuple[int, ...]]] = []
-        self.scratch: list[int] = []
+    __slots__ = ("cells", "pool", "steps", "workspaces")
 
-    def step(self, launch: Launch) -> Step:
-        """A launch through the driver, on the current stream."""
-        binary = self.binaries[launch.call.kernel]
-        loaded = function(binary, self.device)
-        launcher = Launcher(loaded, launch.programs, len(launch.slots), launch.scalars, self.device, launch.call.early)
-        place = len(self.launchers)
-        self.launchers.append((launcher, launch.slots))
-        self.scratch.append(binary.scratch * launch.programs)
-
-        def run(tensors: Sequence[torch.Tensor]) -> None:
-            self.launch(place, [tensor.data_ptr() for tensor in tensors], self.raw_stream(self.device))
-
-        return run
-
-    def launch(self, place: int, addresses: Sequence[int], stream: int) -> None:
-        """Launches the kernel made at a place with the addresses of all buffers."""
-        launcher, slots = self.launchers[place]
-        values = launcher.values
-        for argument, slot in enumerate(slots):
-            values[argument] = addresses[slot]
-        launcher.launch(stream)
+    def __init__(self, cells: Cells, steps: Sequence[Step], workspaces: tuple[torch.Tensor, ...], pool: list[Frame]) -> None:
+        self.cells = cells
+        self.steps = steps
+        self.workspaces = workspaces
+        self.pool = pool
 
 
 class CudaBound(Bound):
@@ -63,6 +51,10 @@ class CudaBound(Bound):
 
     `direct` says that there are only kernels and products of matrices, so that `run_at` may be used; `kernels_only` that it needs no
     tensors of the inputs.
+
+    `run_at(addresses, inputs)` runs the plan on inputs at these addresses, on the current stream of the device, which must be
+    current. It gives the results, or None, having run nothing, where an address is not aligned as the kernels were promised. `inputs`
+    begin at the addresses, in any shape; none are needed where `kernels_only`.
     """
 
     def __init__(
@@ -73,78 +65,99 @@ class CudaBound(Bound):
         symbols: Mapping[str, int] | None = None,
         shapes: Sequence[Sequence[int]] | None = None,
     ) -> None:
+        super().__init__(plan, None, inputs, symbols, shapes)
         self.index = inputs[0].device.index if inputs else torch.cuda.current_device()
+        self.device = inputs[0].device if inputs else torch.device("cuda", self.index)
+        self.direct = not any(isinstance(step, Einsum) for step in self.steps)
+        self.kernels_only = all(isinstance(step, Launch) for step in self.steps)
         self._raw_stream = raw_stream()
-        self._kernels = CudaKernels(binaries, self.index)
-        super().__init__(plan, self._kernels, inputs, symbols, shapes)
-        self.device = torch.device("cuda", self.index)
-        self._sequence = _sequence(self.steps, self._kernels.launchers)
-        self.direct = self._sequence is not None
-        self.kernels_only = len(self.steps) == len(self._kernels.launchers)
-        scratch = [_scratch(number, size) for number, size in enumerate(self._kernels.scratch) if size]
-        self._scratch = [number for number, size in enumerate(self._kernels.scratch) if size]
-        places = [*self.workspaces, *scratch]
+        self._capturing = capturing()
+        self._loaded = {
+            number: function(binaries[step.call.kernel], self.index) for number, step in enumerate(self.steps) if isinstance(step, Launch)
+        }
+        sizes = {number: _scratch_bytes(step, self._loaded[number]) for number, step in enumerate(self.steps) if isinstance(step, Launch)}
+        # Scratch memory follows the plan's own workspaces.
+        self._scratch = {number: len(self.workspaces) + at for at, number in enumerate(number for number in sizes if sizes[number])}
+        places = [*self.workspaces, *(_scratch(number, sizes[number]) for number in self._scratch)]
         self._workspaces = Workspaces(places, self.device) if places else None
-        self._specs = [(shape, contiguous_strides(shape), place.dtype) for place, shape in zip(self.outputs, self.shapes, strict=True)]
-        self._lock = threading.Lock()
+        self._pools: dict[int, list[Frame]] = {}
+        self._given = len(plan.inputs) + len(plan.outputs)
+        self._pack = struct.Struct(f"<{self._given}Q").pack_into
+        self.run_at = self._direct()
 
     def run(self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """Runs the plan on inputs that fit, into memory for the results, which must be contiguous."""
-        with torch.cuda.device(self.index), self._lock:
+        with torch.cuda.device(self.index):
             shaped = [result.view(place.shape) for result, place in zip(results, self.outputs, strict=True)]
-            workspaces = self._workspaces.of(self._raw_stream(self.index)) if self._workspaces is not None else ()
-            self._point_scratch(workspaces)
-            tensors = (*inputs, *shaped, *workspaces)
-            for step in self.steps:
+            frame = self._frame(self._raw_stream(self.index))
+            tensors = (*inputs, *shaped, *frame.workspaces)
+            self._pack(frame.cells, 0, *(tensor.data_ptr() for tensor in (*inputs, *shaped)))
+            for step in frame.steps:
                 step(tensors)
+            frame.pool.append(frame)
 
-    def run_at(self, addresses: list[int], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """
-        Runs the plan on the inputs at these addresses, which must fit, on the current stream of the device, which must be current.
-
-        The list is extended. `inputs` begin at the addresses, in any shape; none are needed where `kernels_only`. Only where `direct`.
-        """
+    def _direct(self) -> RunAt:
+        index, kernels_only = self.index, self.kernels_only
+        current, taken, pack, pointer, read = self._raw_stream, self._frame, self._pack, torch.Tensor.data_ptr, int.from_bytes
+        specs = [(shape, contiguous_strides(shape), place.dtype) for place, shape in zip(self.outputs, self.shapes, strict=True)]
+        known = shortcuts()
         # With strides given this takes two thirds of the time.
-        results = [torch.empty_strided(shape, strides, dtype=dtype, device=self.device) for shape, strides, dtype in self._specs]
-        for result in results:
-            addresses.append(result.data_ptr())
-        stream = self._raw_stream(self.index)
-        workspaces: Sequence[torch.Tensor] = ()
-        # The arguments of a launcher are shared, and kernels of two runs must not alternate on one workspace.
-        with self._lock:
-            if self._workspaces is not None:
-                workspaces = self._workspaces.of(stream)
-                self._point_scratch(workspaces)
-                addresses.extend(tensor.data_ptr() for tensor in workspaces)
-            for step in self._sequence or ():
-                if isinstance(step, Product):
-                    step((*inputs, *results, *workspaces))
-                    continue
-                launcher, slots = step
-                values = launcher.values
-                for argument, slot in enumerate(slots):
-                    values[argument] = addresses[slot]
-                launcher.launch(stream)
-        return results
+        empty = known.empty if isinstance(known, Shortcuts) else _empty(self.device)
+        low = sum((ALIGNMENT - 1) << 64 * number for number, buffer in enumerate(self.plan.inputs) if buffer.aligned)
 
-    def _point_scratch(self, workspaces: Sequence[torch.Tensor]) -> None:
-        for number, tensor in zip(self._scratch, workspaces[len(self.workspaces) :], strict=False):
-            launcher, _ = self._kernels.launchers[number]
-            address = -(-tensor.data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-            launcher.values[launcher.scratch_place] = address
+        def run_at(addresses: Iterable[int], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+            frame = taken(current(index))
+            results = [empty(shape, strides, dtype) for shape, strides, dtype in specs]
+            pack(frame.cells, 0, *addresses, *map(pointer, results))
+            # All cells as one number: the low bits of every address that must be aligned, at once.
+            if read(frame.cells, "little") & low:
+                frame.pool.append(frame)
+                return None
+            tensors = () if kernels_only else (*inputs, *results, *frame.workspaces)
+            for step in frame.steps:
+                step(tensors)
+            # After an error the frame is left: what its workspaces hold is not known.
+            frame.pool.append(frame)
+            return results
+
+        return run_at
+
+    def _frame(self, stream: int) -> Frame:
+        """A frame for a run on the current stream, whose handle is given, that no other run uses."""
+        workspaces = self._workspaces
+        # The default stream, 0, cannot be captured. Without workspaces a captured run is as any other: the driver copies arguments.
+        if workspaces is not None and stream and self._capturing():
+            return self._made(stream, workspaces.captured(), [])
+        pool = self._pools.get(stream)
+        if pool is None:
+            pool = self._pools.setdefault(stream, [])
+        try:
+            return pool.pop()
+        except IndexError:
+            return self._made(stream, () if workspaces is None else workspaces.made(), pool)
+
+    def _made(self, stream: int, workspaces: tuple[torch.Tensor, ...], pool: list[Frame]) -> Frame:
+        own = len(self.workspaces)
+        cells = addressed(self._given + own)
+        cells[self._given :] = [tensor.data_ptr() for tensor in workspaces[:own]]
+        steps: list[Step] = []
+        for number, step in enumerate(self.steps):
+            if not isinstance(step, Launch):
+                steps.append(step)
+                continue
+            at = self._scratch.get(number)
+            scratch = 0 if at is None else -(-workspaces[at].data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+            loaded, early = self._loaded[number], step.call.early
+            steps.append(Launcher(loaded, step.programs, cells, step.slots, step.scalars, self.index, stream, scratch, early))
+        return Frame(cells, steps, workspaces, pool)
 
 
-def _sequence(
-    steps: Sequence[Step], launchers: Sequence[tuple[Launcher, tuple[int, ...]]]
-) -> list[tuple[Launcher, tuple[int, ...]] | Product] | None:
-    """The steps with the launchers in place of those that launch; None where a library call is no product of matrices."""
-    left = iter(launchers)
-    out: list[tuple[Launcher, tuple[int, ...]] | Product] = []
-    for step in steps:
-        if isinstance(step, Einsum):
-            return None
-        out.append(step if isinstance(step, Product) else next(left))
-    return out
+def _empty(device: torch.device) -> Callable[[Sequence[int], Sequence[int], torch.dtype], torch.Tensor]:
+    return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+def _scratch_bytes(launch: Launch, loaded: Function) -> int:
+    return loaded.binary.scratch * launch.programs
 
 
 def _scratch(number: int, size: int) -> Place:

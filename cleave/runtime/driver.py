@@ -11,7 +11,7 @@ import ctypes
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -23,6 +23,8 @@ _REGISTERS, _LOCAL_BYTES = 4, 3
 _INVALID_CONTEXT = 201
 _DEFAULT_SHARED = 48 << 10
 _PROGRAMMATIC_SERIALIZATION = 6
+
+Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 
 
 class DriverError(RuntimeError):
@@ -112,42 +114,62 @@ def function(binary: Binary, device: int) -> Function:
         return _functions[key]
 
 
+def addressed(count: int) -> Cells:
+    """Memory for the addresses that launches take."""
+    return (ctypes.c_uint64 * count)()
+
+
 class Launcher:
     """
-    A launch with everything but addresses fixed. One thread at a time may use it.
+    A launch on one stream with everything fixed but addresses. One thread at a time may use it.
 
-    `values[i]` is the kernel's argument i: first the addresses, to be set before a launch, then `scalars`, then scratch memory. An `early`
-    launch may begin before the launch before it has ended.
+    Argument i of the kernel is what lies in `cells[slots[i]]` when it is launched; then come `scalars`, then the address of scratch
+    memory. Launches may share cells, so that each address is written once for all of them. An `early` launch may begin before the launch
+    before it has ended.
     """
 
-    def __init__(self, loaded: Function, programs: int, addresses: int, scalars: Sequence[int], device: int, early: bool = False) -> None:
+    def __init__(
+        self,
+        loaded: Function,
+        programs: int,
+        cells: Cells,
+        slots: Sequence[int],
+        scalars: Sequence[int],
+        device: int,
+        stream: int,
+        scratch: int = 0,
+        early: bool = False,
+    ) -> None:
         binary = loaded.binary
-        assert addresses + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
-        count = binary.arguments + binary.scratch_arguments
+        assert len(slots) + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
         self._device = device
         self._loaded = loaded
         # Every argument has eight bytes: the kernel reads as many as its type has, in little-endian order.
-        self.values = (ctypes.c_uint64 * count)()
-        for place, value in enumerate(scalars, addresses):
-            self.values[place] = value & 0xFFFFFFFFFFFFFFFF
-        self.scratch_place = binary.arguments
-        start = ctypes.addressof(self.values)
-        self._pointers = (ctypes.c_void_p * count)(*(start + 8 * place for place in range(count)))
-        self.configuration = _Configuration()
-        self.configuration.grid[:] = (programs, 1, 1)
-        self.configuration.block[:] = (binary.threads, 1, 1)
-        self.configuration.shared = binary.shared
+        own = [*(value & 0xFFFFFFFFFFFFFFFF for value in scalars), scratch, *[0] * binary.scratch_arguments]
+        self._kept = cells, addressed(len(own))
+        self._kept[1][:] = own
+        start, after = (ctypes.addressof(part) for part in self._kept)
+        places = [*(start + 8 * slot for slot in slots), *(after + 8 * place for place in range(len(scalars) + binary.scratch_arguments))]
+        self._pointers = (ctypes.c_void_p * len(places))(*places)
+        self._configuration = _Configuration()
+        self._configuration.grid[:] = (programs, 1, 1)
+        self._configuration.block[:] = (binary.threads, 1, 1)
+        self._configuration.shared = binary.shared
+        self._configuration.stream = stream
         if early:
             self._attribute = _Attribute(kind=_PROGRAMMATIC_SERIALIZATION, value=1)
-            self.configuration.attributes = ctypes.addressof(self._attribute)
-            self.configuration.attribute_count = 1
-        self._arguments = (ctypes.byref(self.configuration), loaded.handle, ctypes.byref(self._pointers), None)
+            self._configuration.attributes = ctypes.addressof(self._attribute)
+            self._configuration.attribute_count = 1
+        self._arguments = (ctypes.byref(self._configuration), loaded.handle, ctypes.byref(self._pointers), None)
         self._call = _library().cuLaunchKernelEx
 
-    def launch(self, stream: int) -> None:
-        """Launches on a stream of the device. Raises: DriverError."""
-        self.configuration.stream = stream
+    def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> None:
+        """Launches with what the cells hold; the tensors that a step is given are not looked at. Raises: DriverError."""
         code = self._call(*self._arguments)
+        if code:
+            self._again(code)
+
+    def _again(self, code: int) -> None:
         if code == _INVALID_CONTEXT:
             _make_current(self._device)
             code = self._call(*self._arguments)

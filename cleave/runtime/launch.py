@@ -17,7 +17,7 @@ import torch
 from cleave.errors import CleaveError
 from cleave.layouts import axis_strides, contiguous_strides, memory_shape
 from cleave.runtime.generated import load_module
-from cleave.runtime.library import library
+from cleave.runtime.library import Einsum, Product, library
 from cleave.runtime.plan import Allocate, Call, Plan, bind_sizes, programs, scalar_value
 from cleave.schedule.program import Buffer, LibraryCall
 
@@ -126,14 +126,14 @@ class Bound:
     A plan for tensors of given shapes, strides and device. `copies` counts the inputs that calls had to copy.
 
     `places` are all buffers: inputs, outputs, workspaces. `shapes` are those of the results, where they should have other
-    dimensions than their layouts.
+    dimensions than their layouts. `kernels` are None where a subclass runs the launches.
     Raises on creation: CleaveError for inputs that do not fit the plan, and for sizes beyond 32 bits.
     """
 
     def __init__(
         self,
         plan: Plan,
-        kernels: Kernels,
+        kernels: Kernels | None,
         inputs: Sequence[torch.Tensor],
         symbols: Mapping[str, int] | None = None,
         shapes: Sequence[Sequence[int]] | None = None,
@@ -157,8 +157,11 @@ class Bound:
             self._own(buffer, layout)
         own = [place.shape for place in self.outputs]
         self.shapes = [tuple(shape) for shape in shapes] if shapes is not None else own
-        self.steps: list[Step] = []
-        self._build(kernels)
+        self.steps: list[Launch | Product | Einsum] = []
+        self._build()
+        self._runs: list[Step] = []
+        if kernels is not None:
+            self._runs = [kernels.step(step) if isinstance(step, Launch) else step for step in self.steps]
 
     @property
     def outputs(self) -> list[Place]:
@@ -179,7 +182,7 @@ class Bound:
         shape = memory_shape(layout, self.sizes)
         self._place(buffer, layout, shape, contiguous_strides(shape), zeroed)
 
-    def _build(self, kernels: Kernels) -> None:
+    def _build(self) -> None:
         for step in self.plan.steps:
             match step:
                 case Allocate(buffer=buffer, zeroed=zeroed):
@@ -189,7 +192,7 @@ class Bound:
                     if total >= 2**31:
                         raise CleaveError(None, f"kernel {step.kernel} has {total} programs", "fewer than 2^31 are supported")
                     if total:
-                        self.steps.append(kernels.step(self._launch(step, total)))
+                        self.steps.append(self._launch(step, total))
                 case LibraryCall():
                     self.steps.append(library(step, self._slots, self.places, self.sizes))
 
@@ -224,7 +227,7 @@ class Bound:
         ]
         shaped = [result.view(place.shape) for result, place in zip(results, self.outputs, strict=True)]
         tensors = (*inputs, *shaped, *workspaces)
-        for step in self.steps:
+        for step in self._runs:
             step(tensors)
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
 _CACHE_POLICY_SINCE = (3, 9)
+_TRIED = (2, 11), (2, 13)
 
 
 @lru_cache(maxsize=1)
@@ -105,6 +107,43 @@ def current_device() -> Callable[[], int]:
     import torch
 
     return cast(Any, torch)._C._cuda_getDevice
+
+
+@lru_cache(maxsize=1)
+def capturing() -> Callable[[], bool]:
+    """A function that says whether the current CUDA stream is being captured in a graph."""
+    import torch
+
+    return cast(Any, torch)._C._cuda_isCurrentStreamCapturing
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcuts:
+    """
+    What torch's own compiler uses to make calls cheap. `guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)` has a
+    method `check(*tensors)`: whether others have the same Python types, sizes, strides, dtypes, devices, dispatch keys (which
+    include the kinds of negated and conjugated views) and need of gradients, and are distinct objects. `empty(sizes, strides, dtype)` is
+    `torch.empty_strided` on the current CUDA device.
+    """
+
+    guards: Any
+    empty: Callable[[tuple[int, ...], tuple[int, ...], Any], Any]
+
+
+@lru_cache(maxsize=1)
+def shortcuts(installed: str | None = None) -> Shortcuts | str:
+    """torch's shortcuts; where this version of torch was not tried or has none, the reason."""
+    import torch
+
+    text = installed or torch.__version__
+    major, minor, *_ = text.split(".")
+    if not _TRIED[0] <= (int(major), int(minor)) <= _TRIED[1]:
+        return f"torch {text} was not tried, only {_TRIED[0][0]}.{_TRIED[0][1]} to {_TRIED[1][0]}.{_TRIED[1][1]}"
+    found = cast(Any, torch)._C._dynamo.guards
+    try:
+        return Shortcuts(found.TensorGuards, found._empty_strided_cuda)
+    except AttributeError as problem:
+        return f"torch {text}: {problem}"
 
 
 def quiet() -> None:

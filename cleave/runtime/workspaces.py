@@ -1,9 +1,8 @@
 """
-Memory between the kernels of a program: allocated once for each stream and kept.
+Memory between the kernels of a program.
 
-Runs on one stream follow each other, so they may share it; runs on different streams may overlap, so they may not. A CUDA graph
-may be replayed on any stream: a captured run gets memory of its own, from the graph's pool. What must be zero when a run
-starts is cleared when it is allocated and left zero by the kernels; in a graph it must not come from the pool, whose memory
+A CUDA graph may be replayed on any stream: a captured run gets memory of its own, from the graph's pool. What must be zero when a
+run starts is cleared when it is allocated and left zero by the kernels; in a graph it must not come from the pool, whose memory
 is shared with other graphs, and so is set aside beforehand and never given back.
 """
 
@@ -27,20 +26,14 @@ class Workspaces:
     def __init__(self, places: Sequence[Place], device: torch.device) -> None:
         self.places = tuple(places)
         self.device = device
-        self._of_stream: dict[int, tuple[torch.Tensor, ...]] = {}
         self._spare: list[tuple[torch.Tensor, ...]] = []
         self._lock = threading.Lock()
         self._refill()
 
-    def of(self, stream: int) -> tuple[torch.Tensor, ...]:
-        """The workspaces for a run on the current stream, whose handle is given."""
-        if torch.cuda.is_current_stream_capturing():
-            return self._captured()
-        found = self._of_stream.get(stream)
-        if found is None:
-            with self._lock:
-                found = self._of_stream[stream] = tuple(self._made(place) for place in self.places)
-            self._refill()
+    def made(self) -> tuple[torch.Tensor, ...]:
+        """Workspaces for runs that follow each other on the current stream, which is not being captured."""
+        found = tuple(self._made(place) for place in self.places)
+        self._refill()
         return found
 
     def _made(self, place: Place) -> torch.Tensor:
@@ -57,7 +50,8 @@ class Workspaces:
                 self._spare.append(tuple(self._made(place) for place in zeroed))
         torch.cuda.current_stream(self.device).synchronize()
 
-    def _captured(self) -> tuple[torch.Tensor, ...]:
+    def captured(self) -> tuple[torch.Tensor, ...]:
+        """Workspaces for a run that is captured on the current stream."""
         with self._lock:
             cleared = list(self._spare.pop()) if self._spare else None
         if cleared is not None:

@@ -13,7 +13,7 @@ accessed; they give `other`, or poison (NaN) where `other` is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -273,6 +273,25 @@ class Program:
     kernels: tuple[Kernel, ...]
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+
+def inputs_read(program: Program) -> set[int]:
+    """The places of the inputs that a step of the program has."""
+    names: set[str] = set()
+    for step in program.steps:
+        match step:
+            case Launch(buffers=used) | LibraryCall(args=used):
+                names.update(used)
+            case Allocate():
+                pass
+    return {place for place, buffer in enumerate(program.inputs) if buffer.name in names}
+
+
+def with_inputs(program: Program, places: Sequence[int]) -> Program:
+    """The program with its inputs at these places only. No step may have another."""
+    assert inputs_read(program) <= set(places), "an input that is read stays"
+    layouts = (*(program.layouts[place] for place in places), *program.layouts[len(program.inputs) :])
+    return replace(program, inputs=tuple(program.inputs[place] for place in places), layouts=layouts)
 
 
 def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:

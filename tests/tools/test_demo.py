@@ -6,6 +6,7 @@ import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,16 +82,24 @@ def test_results_are_contiguous() -> None:
 
 
 def test_the_way_from_pytorch_works_as_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """torch.export wants the function's file, so the block runs from one."""
+    """torch.export wants the functions' file, so the blocks run from one; the second starts from the imports of the first."""
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
-    (block,) = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
-    path = tmp_path / "shown.py"
-    path.write_text(block)
-    names = runpy.run_path(str(path))
+    first, second = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
+    names = _run(first, tmp_path)
     exact = names["gated"](*(tensor.double() for tensor in names["example"]))
     error = (names["result"].double() - exact).norm() / exact.norm()
     assert error < 1e-6
     assert "tl.dot" in capsys.readouterr().out
+    names = _run(f"import torch\nimport cleave\n\n\n{second}", tmp_path)
+    exact = names["projected"](*(names[name].double() for name in ("x", "down", "up")))
+    assert (names["result"].double() - exact).norm() / exact.norm() < 1e-6
+    assert re.search(r"^prepared 1 times: .* from down, up$", capsys.readouterr().out, re.MULTILINE)
+
+
+def _run(block: str, folder: Path) -> dict[str, Any]:
+    path = folder / "shown.py"
+    path.write_text(block)
+    return runpy.run_path(str(path))
 
 
 def test_arguments_are_a_mistake() -> None:

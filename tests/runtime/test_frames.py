@@ -1,0 +1,333 @@
+"""Compiled calls on CPU tensors through a made-up driver: which addresses reach it, on which stream, and what takes the long way."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import cleave
+from cleave import api, calls
+from cleave.api import Compiled
+from cleave.runtime import cuda, driver, guards
+from cleave.runtime.binary import Binary
+from cleave.runtime.cuda import SCRATCH_ALIGNMENT, CudaBound
+from cleave.runtime.plan import Call
+from cleave.runtime.versions import Shortcuts, shortcuts
+from tests.runtime.made_up import FakeDriver
+
+
+class Loading(FakeDriver):
+    """A driver that loads any code, and lets a test act in the middle of a launch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], object] | None = None
+
+    def loaded(self, *_: Any) -> int:
+        return 0
+
+    cuModuleLoadData = cuModuleGetFunction = cuFuncSetAttribute = cuFuncSetCacheConfig = cuFuncGetAttribute = loaded
+
+    def cuLaunchKernelEx(self, configuration: Any, function: Any, arguments: Any, extra: None) -> int:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            act()
+        return super().cuLaunchKernelEx(configuration, function, arguments, extra)
+
+
+TORCH: Any = torch
+
+
+@dataclass
+class Machine:
+    """A machine whose device is the CPU: its current stream and whether that is captured."""
+
+    driver: Loading = field(default_factory=Loading)
+    stream: int = 0
+    captured: bool = False
+    quick: Shortcuts | str = field(
+        default_factory=lambda: Shortcuts(TORCH._C._dynamo.guards.TensorGuards, TORCH._C._dynamo.guards._empty_strided_cpu)
+    )
+
+    def passed(self) -> list[tuple[int, list[int]]]:
+        """The stream and the values of every launch since asked last."""
+        seen, self.driver.seen = self.driver.seen, []
+        return [(stream or 0, values) for _, _, _, stream, values in seen]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+    here = threading.local()
+    for place, name, value in (
+        (driver, "_library", lambda: made.driver),
+        (driver, "_functions", {}),
+        (torch.cuda, "init", lambda: None),
+        (torch.cuda, "device", lambda _: contextlib.nullcontext()),
+        (torch.cuda, "is_current_stream_capturing", lambda: made.captured),
+        (torch.cuda, "current_stream", lambda _: SimpleNamespace(synchronize=lambda: None)),
+        (cuda, "raw_stream", lambda: lambda _: getattr(here, "stream", made.stream)),
+        (cuda, "capturing", lambda: lambda: made.captured),
+        (cuda, "shortcuts", lambda: made.quick),
+        (guards, "shortcuts", lambda: made.quick),
+        (api, "shortcuts", lambda: made.quick),
+        (calls, "current_device", lambda: lambda: None),
+    ):
+        monkeypatch.setattr(place, name, value)
+    made.here = here  # pyright: ignore[reportAttributeAccessIssue]
+    return made
+
+
+def on_gpu(
+    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, weights: Sequence[int] = ()
+) -> tuple[Compiled, CudaBound]:
+    """The function compiled, with a short way for calls like this one."""
+    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, weights=weights)
+    (ready,) = compiled._executables
+    binaries = {
+        step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
+        for step in ready.plan.steps
+        if isinstance(step, Call)
+    }
+    flat = compiled.bindings.flatten(inputs)
+    symbols = compiled.bindings.sizes(flat)
+    views = compiled.bindings.views(flat, symbols)
+    prepared = compiled._prepared
+    if prepared is not None:
+        views += prepared.prepare(flat)
+    bound = CudaBound(ready.plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
+    entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views, prepared)
+    assert entry is not None
+    compiled._entries = (entry,)
+    return compiled, bound
+
+
+def refused(compiled: Compiled, args: Sequence[Any]) -> bool:
+    return compiled._entries[0].call(tuple(args)) is NotImplemented
+
+
+def scaled(x: torch.Tensor, g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """One kernel without workspaces."""
+    return x * g + y
+
+
+def sums(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """Few rows: the sum is split, so that there are workspaces and a counter."""
+    return (x * y).sum(-1) + z
+
+
+def rows() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.randn(16, 512), torch.randn(512), torch.randn(16, 512)
+
+
+def long() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.randn(4, 1 << 18), torch.randn(4, 1 << 18), torch.randn(4)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_launch_gets_the_addresses_of_this_call(machine: Machine, quick: bool) -> None:
+    if not quick:
+        machine.quick = "not tried"
+    compiled, bound = on_gpu(scaled, *rows())
+    for stream in (0, 5, 0):
+        machine.stream, inputs = stream, rows()
+        result = compiled(*inputs)
+        assert isinstance(result, torch.Tensor) and result.shape == (16, 512) and result.dtype == torch.float32
+        assert machine.passed() == [(stream, [*(tensor.data_ptr() for tensor in (*inputs, result)), 0])]
+    assert bound.kernels_only and len(bound._pools) == 2
+    assert ("compared in Python" in str(compiled.report())) is not quick
+
+
+def test_other_arguments_take_the_long_way(machine: Machine) -> None:
+    """Too few, too many, other kinds, shapes and strides, and an address the kernel was promised to be aligned."""
+    compiled, bound = on_gpu(scaled, *rows())
+    x, g, w = rows()
+    wide = torch.zeros(16 * 512 + 1)
+    assert wide.data_ptr() % 16 == 0
+    for args in (
+        (),
+        (x, g),
+        (x, g, w, w),
+        (x, g, None),
+        (x[:8], g, w),
+        (x.half(), g, w),
+        (x.t().contiguous().t(), g, w),
+        (x, g, w.clone().requires_grad_()),
+        (wide[1:].view(16, 512), g, w),
+    ):
+        assert refused(compiled, args)
+    assert not refused(compiled, (wide[:-1].view(16, 512), g, w))
+    assert len(machine.passed()) == 1
+    (pool,) = bound._pools.values()
+    assert len(pool) == 1
+
+
+def test_parts_of_arguments_and_fixed_values_are_passed(machine: Machine) -> None:
+    """Rows of w are another address; y is not read; the number is as it was. There are two kernels, which share their cells."""
+
+    def function(x: torch.Tensor, number: int, w: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x @ w[:16].T * number, x @ w[16:32].T + 1
+
+    x, w, y = torch.randn(16, 32), torch.randn(36, 32), torch.randn(3)
+    compiled, _ = on_gpu(function, x, 3, w, y)  # pyright: ignore[reportArgumentType]
+    x, w = torch.randn(16, 32), torch.randn(36, 32)
+    results = compiled(x, 3, w, y)
+    passed = {value for _, values in machine.passed() for value in values} - {0}
+    assert passed == {x.data_ptr(), w.data_ptr(), w.data_ptr() + 16 * 32 * 4, *(result.data_ptr() for result in results)}
+    for args in ((x, 4, w, y), (x, 3.0, w, y), (x, 3, w, torch.randn(4))):
+        assert refused(compiled, args)
+
+
+def test_parameters_are_read_where_they_are_now(machine: Machine) -> None:
+    linear = torch.nn.Linear(64, 32)
+    x = torch.randn(16, 64)
+    with torch.no_grad():
+        compiled, _ = on_gpu(linear, x)
+        linear.weight.data = torch.randn(32, 64)
+        result = compiled(x)
+        ((_, values),) = machine.passed()
+        assert {x.data_ptr(), linear.weight.data_ptr(), linear.bias.data_ptr(), result.data_ptr()} <= set(values)
+        linear.weight.data = torch.randn(64, 32).t()
+        assert refused(compiled, (x,))
+
+
+def test_one_tensor_for_two_arguments(machine: Machine) -> None:
+    """A call whose example had one tensor twice takes its short way; one for which they were two does not, and is right by the long one."""
+    x = torch.randn(16, 32)
+    compiled, _ = on_gpu(lambda x, y: x + 2 * y, x, x)
+    result = compiled(x, x)
+    ((_, values),) = machine.passed()
+    assert values[:3] == [x.data_ptr(), x.data_ptr(), result.data_ptr()]
+
+
+def test_what_is_prepared_is_passed_for_the_weights_it_is_of(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights themselves are not; the call takes the long way for others, and when they were changed."""
+
+    def function(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return x * (g.exp() + 1)
+
+    # The first part runs in Triton's interpreter.
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    x, g = torch.randn(16, 512), torch.randn(512)
+    compiled, _ = on_gpu(function, x, g, weights=(1,))
+    prepared = compiled._prepared
+    assert prepared is not None
+    (known,) = prepared.ready([x, g])
+    torch.testing.assert_close(known, g.exp() + 1)
+    result = compiled(x, g)
+    ((_, values),) = machine.passed()
+    assert values[:3] == [x.data_ptr(), known.data_ptr(), result.data_ptr()]
+    assert refused(compiled, (x, g.clone())) and refused(compiled, (x.half(), g)) and refused(compiled, (x, None))
+    g.add_(1)
+    assert refused(compiled, (x, g))
+    compiled.prepare(g)
+    assert not refused(compiled, (x, g)) and prepared.ready([x, g])[0] is known
+    torch.testing.assert_close(known, g.exp() + 1)
+
+
+def test_workspaces_belong_to_a_stream(machine: Machine) -> None:
+    inputs = long()
+    compiled, bound = on_gpu(sums, *inputs)
+    assert len(bound.workspaces) > 1 and any(place.zeroed for place in bound.workspaces)
+    own: list[set[int]] = []
+    for stream in (0, 7, 0):
+        machine.stream = stream
+        result = compiled(*inputs)
+        ((_, values),) = machine.passed()
+        own.append(set(values) - {tensor.data_ptr() for tensor in (*inputs, result)} - {0})
+    assert own[0] == own[2] and len(own[0] & own[1]) < len(bound.workspaces)
+    frames = [bound._pools[stream][0] for stream in (0, 7)]
+    assert not {tensor.data_ptr() for tensor in frames[0].workspaces} & {tensor.data_ptr() for tensor in frames[1].workspaces}
+    assert {tensor.data_ptr() for tensor in frames[0].workspaces} <= own[0]
+
+
+def test_a_captured_run_has_workspaces_of_its_own(machine: Machine) -> None:
+    """They are not taken again, neither by other captures nor by calls; the default stream cannot be captured, and is not asked."""
+    inputs = long()
+    compiled, bound = on_gpu(sums, *inputs)
+    machine.stream = 3
+    compiled(*inputs)
+    machine.captured = True
+    zeroed = [number for number, place in enumerate(bound.workspaces) if place.zeroed]
+    kept: list[set[int]] = []
+    for _ in range(2):
+        frame = bound._frame(3)
+        assert frame.pool is not bound._pools[3]
+        kept.append({frame.workspaces[number].data_ptr() for number in zeroed})
+        compiled(*inputs)
+    machine.captured = False
+    (frame,) = bound._pools[3]
+    kept.append({frame.workspaces[number].data_ptr() for number in zeroed})
+    assert len(set.union(*kept)) == 3 * len(zeroed)
+
+
+@pytest.mark.parametrize("function, inputs", [(scaled, rows), (sums, long)])
+def test_a_call_within_a_call_shares_nothing_with_it(machine: Machine, function: Callable[..., Any], inputs: Callable[..., Any]) -> None:
+    """Another thread, on the same stream, while the driver has not yet read the arguments of the first."""
+    first, second = inputs(), inputs()
+    compiled, bound = on_gpu(function, *first)
+    results: list[torch.Tensor] = []
+    machine.driver.meanwhile = lambda: results.append(compiled(*second))
+    results.append(compiled(*first))
+    inner, outer = (values for _, values in machine.passed())
+    assert {tensor.data_ptr() for tensor in (*second, results[0])} <= set(inner)
+    assert {tensor.data_ptr() for tensor in (*first, results[1])} <= set(outer)
+    one, other = bound._pools[0]
+    assert not {tensor.data_ptr() for tensor in one.workspaces} & {tensor.data_ptr() for tensor in other.workspaces}
+    compiled(*first)
+    assert len(bound._pools[0]) == 2
+
+
+def test_threads_pass_their_own_addresses(machine: Machine) -> None:
+    """Eight threads, each with a stream and tensors of its own."""
+    compiled, _ = on_gpu(scaled, *rows())
+    here: Any = machine.here  # pyright: ignore[reportAttributeAccessIssue]
+    wanted: dict[int, list[list[int]]] = {}
+
+    def work(number: int) -> None:
+        here.stream, inputs = number, rows()
+        kept = [compiled(*inputs) for _ in range(200)]
+        wanted[number] = [[*(tensor.data_ptr() for tensor in (*inputs, result)), 0] for result in kept]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found: dict[int, list[list[int]]] = {}
+    for stream, values in machine.passed():
+        found.setdefault(stream, []).append(values)
+    assert found == wanted
+
+
+def test_scratch_memory_is_aligned_and_follows_the_scalars(machine: Machine) -> None:
+    inputs = rows()
+    compiled, bound = on_gpu(scaled, *inputs, scratch=24)
+    compiled(*inputs)
+    ((_, values),) = machine.passed()
+    (frame,) = bound._pools[0]
+    (memory,) = frame.workspaces
+    programs = next(iter(bound.steps)).programs  # pyright: ignore[reportAttributeAccessIssue]
+    end = memory.data_ptr() + memory.numel() * 4
+    assert values[-1] % SCRATCH_ALIGNMENT == 0 and memory.data_ptr() <= values[-1] and values[-1] + 24 * programs <= end
+
+
+def test_the_long_way_launches_alike(machine: Machine) -> None:
+    inputs = long()
+    compiled, bound = on_gpu(sums, *inputs)
+    short = compiled(*inputs)
+    (result,) = bound(*compiled.bindings.views(inputs, {}))
+    (_, quick), (_, slow) = machine.passed()
+    assert [value if value != short.data_ptr() else result.data_ptr() for value in quick] == slow
+
+
+def test_the_made_up_shortcuts_are_those_of_torch() -> None:
+    found = shortcuts()
+    assert isinstance(found, Shortcuts) and found.guards is TORCH._C._dynamo.guards.TensorGuards

@@ -26,6 +26,8 @@ OVER_TILES = (16, 32, 64, 128)
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)
+FEW_PROGRAMS = 128
+"""Programs that leave much of a machine idle where there are fewer."""
 LEAST_GRID = (16, 4, 1)
 LEAST_LOOPS = (16, 1)
 WARP_GROUP_ROWS = 64
@@ -193,6 +195,9 @@ def _side_tiles(problem: Problem, axes: Sequence[str], dots: Sequence[Node], vec
             tiles = [tile for tile in (1, 4, *DOT_TILES) if tile <= largest]
     else:
         tiles = [tile for tile in (VECTOR_TILES if vector in axes else ROW_TILES) if tile <= largest] or [largest]
+        if vector in axes and problem.reductions and total < FEW_PROGRAMS * VECTOR_TILES[0]:
+            # What is reduced takes longer than the stores of few results: more programs share it.
+            tiles = [*(tile for tile in ROW_TILES if tile < tiles[0]), *tiles]
         if vector in axes and largest > tiles[-1] and largest <= LARGEST_WHOLE:
             tiles.append(min(largest, 2048))
     return tuple(("grid", tile) for tile in tiles)

@@ -42,19 +42,20 @@ class Bound:
 class Segment:
     """
     Part of a loop, from `start` to `stop` (exclusive). With `whole` every tile is within the dimension, and the conditions
-    `true`, by node, hold throughout.
+    `true`, by node, hold throughout. With `gap`, a first index and a length, steps from that index on are for what is as much further.
     """
 
     start: Value
     stop: Value
     whole: bool = False
     true: frozenset[int] = frozenset()
+    gap: tuple[Value, Value] | None = None
 
 
 def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> list[Segment]:
     """
     The loops a dimension is walked in: one, without what masks switch off throughout, or where the plan peels, up to three, of
-    which the middle one needs no masks.
+    which the middle one needs no masks. Where the plan joins the others, they are one loop after it.
     """
     start, stop = emitter.constant(0, "index"), emitter.stop(dim)
     axis, *others = dim.axes
@@ -78,7 +79,14 @@ def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -
     high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
     true = frozenset(mask.predicate.id for mask in decided)
     out = [Segment(low, high, True, true), Segment(high, stop)]
-    return out if low is start else [Segment(start, _scalar(emitter, "min", low, stop, home)), *out]
+    if low is start:
+        return out
+    before = _scalar(emitter, "min", low, stop, home)
+    if not emitter.plan.joined:
+        return [Segment(start, before), *out]
+    gap = _scalar(emitter, "sub", high, low, home, f"{dim.name}_gap")
+    after = _scalar(emitter, "max", before, _scalar(emitter, "sub", stop, gap, home), home, f"{dim.name}_masked")
+    return [out[0], Segment(start, after, gap=(low, gap))]
 
 
 @dataclass(frozen=True, slots=True)

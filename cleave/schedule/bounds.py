@@ -318,7 +318,8 @@ def _of_chunks(emitter: Emitter, limit: Index, highest: bool, home: Scope) -> Va
     found = [(axis, chunks) for axis, at in node.where if (chunks := _chunks_of(at)) is not None]
     if node.kind != "load" or len(found) != 1:
         return None
-    (axis, (row, size)), dim = found[0], emitter.dim_of[found[0][1][0]]
+    axis, (row, size) = found[0]
+    dim = emitter.dim_of[row]
     others = [(other, emitter.place(at, home)) for other, at in node.where if other != axis]
     fits = len(dim.axes) == 1 and dim.role != "full" and (dim.tile % size == 0 or size % dim.tile == 0)
     if not fits or any(value.var.type.dims for _, value in others):

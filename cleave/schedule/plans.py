@@ -254,8 +254,9 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
             if largest <= 16 or (_feeds_others(problem, axes) and dots and not stored):
                 return tuple(whole)
     tiles = OVER_TILES if contracted or dots else SWEEP_TILES
-    least = [] if whole and not dots else tiles[:1]
-    loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or tile in least]
+    # A step that is longer than an axis which a tile may hold is nothing but such a tile.
+    some = not whole or dots
+    loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or (some and tile == tiles[0])]
     if contracted and not dots:
         loops.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
     # Where there may be nothing to walk, only a loop does nothing: a single element in a tile has no lanes to mask.

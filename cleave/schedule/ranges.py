@@ -193,8 +193,9 @@ class _Rewriter:
 
     def _number(self, value: int | str) -> int:
         """A number, or the size of an axis."""
-        add = self.builder.add
-        return add("constant", attr=(value,), dtype="i32") if isinstance(value, int) else add("cast", add("size", attr=(value,)), dtype="i32")
+        if isinstance(value, int):
+            return self.builder.add("constant", attr=(value,), dtype="i32")
+        return self.builder.add("cast", self.builder.add("size", attr=(value,)), dtype="i32")
 
     def _all(self, conditions: Sequence[int]) -> int:
         out, *others = conditions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +17,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cleave.frontend import capture
-from cleave.graph import Graph, Input, Symbol
+from cleave.graph import Graph, Input, Output, Symbol, without_dead_code
 from cleave.passes.convert_alg_to_sched import hinted_sizes
 from cleave.reference.dtypes import Array
+from cleave.reference.evaluate import evaluate
 from cleave.reference.sched import run_program
 from cleave.runtime.build import lowered
 from cleave.runtime.compile import SHARED_LIMITS, compile_module
@@ -198,6 +198,42 @@ def test_documents_agree(mask: Mask, length: int) -> None:
         rng = np.random.default_rng(seed)
         order = ("sorted", "runs", "random")[seed % 3]
         agrees(graph, program, changed={"ids": ids_of(rng, length, int(rng.integers(1, 4)), order)})
+
+
+def stored_ranges(graph: Graph, ids: Array) -> tuple[Array, ...]:
+    """First and last live column of each chunk of rows, and those of the run that all of its rows see."""
+    found = space([graph], {}, frozenset(), H200, FEW)
+    source = next(candidate.source for _, candidate in found.divisions if candidate.source.ranged)
+    outputs = tuple(Output(cut, " ".join(source.graph.ops[cut].axes), "i32") for cut in source.cuts)
+    data = [np.zeros((2, len(ids), 16))] * 3
+    return evaluate(without_dead_code(replace(source.graph, outputs=outputs)), [*data, ids], {})
+
+
+def test_ranges_of_documents_are_as_narrow_as_chunks() -> None:
+    """Where documents follow one another: of 70, 130 and 100 rows, so that the first and the third chunk lie within one."""
+    first, last, whole, end = stored_ranges(of_documents("300"), np.repeat([-2, 5, 7], [70, 130, 100]))
+    assert [*zip(first, last, strict=True)] == [(0, 70), (0, 200), (70, 200), (70, 300), (200, 300)]
+    assert [(whole[chunk], end[chunk]) for chunk in (0, 2, 4)] == [(0, 70), (70, 200), (200, 300)]
+    assert all(whole[chunk] == 300 for chunk in (1, 3))
+
+
+def test_joined_ends_reach_no_further() -> None:
+    """Rows see the last 200 columns up to their own: those past all tiles of rows are not walked."""
+
+    def seen(s: Sketch) -> int:
+        row, column = (s.op("iota", attr=(axis,)) for axis in ("m", "n"))
+        many = s.builder.add("constant", attr=(200,))
+        near = s.op("compare", s.op("sub", row, column), many, attr=("lt",))
+        return s.op("and", s.op("compare", column, row, attr=("le",)), near)
+
+    graph = masked(seen, [], "300", "600")
+    found = space([graph], {}, frozenset(), H200, replace(FEW, ranked=1000))
+    trial = next(trial for trial in found.trials(1000) if re.search(r"m grid 64.* n loop 16.*its ends joined", found.text(trial)))
+    rng = np.random.default_rng(0)
+    data = [rng.standard_normal((2, length, 16)) for length in (300, 600, 600)]
+    data[2][:, 320:] = np.nan
+    (out,) = run_program(found.program(trial), data, {})
+    assert not np.isnan(out).any()
 
 
 def test_sizes_known_at_run_time() -> None:

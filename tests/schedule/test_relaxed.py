@@ -89,7 +89,8 @@ def test_chunks_are_bounds_of_their_rows(condition: Condition, m: int, n: int, s
 def test_what_cannot_be_told_apart(left: str, right: str) -> None:
     """A number of row and column together, and floats, whose least may be no number."""
     axes = {"both": ("m", "n"), "weight": ("m",)}[left]
-    s = Sketch("whole", "m=5 n=7", [Input(left, axes, "i32" if left == "both" else "f32", " ".join(axes)), Input(right, ("n",), "i32", "n")])
+    dtype = "i32" if left == "both" else "f32"
+    s = Sketch("whole", "m=5 n=7", [Input(left, axes, dtype, " ".join(axes)), Input(right, ("n",), "i32", "n")])
     at = s.op("compare", 0, 1, attr=("lt",))
     assert not tells_apart(s.builder.ops, at, "m", "n")
     assert not tells_apart(s.builder.ops, s.op("not", at), "m", "n")

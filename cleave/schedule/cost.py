@@ -472,17 +472,16 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
     chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step)
+    # While a loop begins, only other blocks keep the units busy.
+    idle = walk.begun * LATENCY / blocks
     times = {
-        largest: rounds * busy,
+        largest: rounds * (busy + idle),
         "memory": memory / target.bandwidth,
         "cache": cache / target.l2_bandwidth,
         "latency": waves * chain,
     }
     bound = max(times, key=lambda name: times[name])
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
-    if bound != "latency":
-        # While a loop after another begins, only other blocks keep the units busy.
-        seconds += rounds * max(0.0, walk.begun - 1) * LATENCY / blocks
     if walk.arrivals:
         seconds += _last_seconds(walk, programs, target)
     flops = programs * (counts.dots + counts.dots32 + counts.work + walk.last.work / max(1, walk.arrivals))

@@ -217,21 +217,30 @@ def test_ranges_of_documents_are_as_narrow_as_chunks() -> None:
     assert all(whole[chunk] == 300 for chunk in (1, 3))
 
 
+def recent(s: Sketch) -> int:
+    """Rows see the last 600 columns up to their own."""
+    row, column = (s.op("iota", attr=(axis,)) for axis in ("m", "n"))
+    near = s.op("compare", s.op("sub", row, column), s.builder.add("constant", attr=(600,)), attr=("lt",))
+    return s.op("and", s.op("compare", column, row, attr=("le",)), near)
+
+
+def test_three_short_loops_cost_more_than_two() -> None:
+    """Each loop waits for what it loads first: where few tiles are live, those that need a mask are best walked together."""
+    found = space([masked(recent, [], "4000", "4000")], {}, frozenset(), H200, replace(FEW, ranked=1000))
+    seconds = {found.text(trial): trial.seconds for trial in found.trials(1000)}
+    pairs = [(took, seconds[text.replace(", its ends joined", "")]) for text, took in seconds.items() if "its ends joined" in text]
+    assert pairs and all(joined < 1.05 * apart for joined, apart in pairs)
+    assert pairs[0][0] < pairs[0][1]
+
+
 def test_joined_ends_reach_no_further() -> None:
-    """Rows see the last 200 columns up to their own: those past all tiles of rows are not walked."""
-
-    def seen(s: Sketch) -> int:
-        row, column = (s.op("iota", attr=(axis,)) for axis in ("m", "n"))
-        many = s.builder.add("constant", attr=(200,))
-        near = s.op("compare", s.op("sub", row, column), many, attr=("lt",))
-        return s.op("and", s.op("compare", column, row, attr=("le",)), near)
-
-    graph = masked(seen, [], "300", "600")
+    """Columns past all tiles of rows are not walked when a loop leaves out the middle."""
+    graph = masked(recent, [], "700", "1200")
     found = space([graph], {}, frozenset(), H200, replace(FEW, ranked=1000))
     trial = next(trial for trial in found.trials(1000) if re.search(r"m grid 64.* n loop 16.*its ends joined", found.text(trial)))
     rng = np.random.default_rng(0)
-    data = [rng.standard_normal((2, length, 16)) for length in (300, 600, 600)]
-    data[2][:, 320:] = np.nan
+    data = [rng.standard_normal((2, length, 16)) for length in (700, 1200, 1200)]
+    data[2][:, 704:] = np.nan
     (out,) = run_program(found.program(trial), data, {})
     assert not np.isnan(out).any()
 

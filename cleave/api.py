@@ -245,7 +245,7 @@ class Compiled:
     def text(self, level: str) -> str:
         """
         The program at a level: alg, alternatives, stabilized, sched, tt, triton or ttir. From sched on, variants follow one another,
-        each after a line that says for which sizes it was made.
+        each after a line that says for which sizes it was made, and which of them are fixed.
 
         Raises: ValueError for another level.
         """
@@ -280,6 +280,7 @@ class Compiled:
         for variant in self.variants:
             notes += [f"for {variant.spelled}:"] if len(self.variants) > 1 else []
             notes += variant.program.notes
+            notes += [f"took {timing}" for timing in variant.times]
         candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
         remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
         if self._prepared is not None:
@@ -304,7 +305,10 @@ def compile(
     Compiles a function or module for arguments like the examples.
 
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
-    examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes.
+    examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes, by times
+    measured at all the entries where there is a GPU to time on. A size that an entry gives as 1 is a constant in its schedule, which other
+    sizes then do not take, unless it is a batch: a dimension of every input and result, as rows of attention are not. Where every entry
+    has such constants a schedule without them is made for the first as well.
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.

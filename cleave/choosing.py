@@ -23,6 +23,7 @@ from .errors import CleaveError
 from .graph import Graph
 from .layouts import contiguous_strides, memory_shape
 from .prepared import Preparation
+from .remarks import remark
 from .runtime import tuner
 from .runtime.binary import Binary
 from .runtime.build import lowered
@@ -33,7 +34,8 @@ from .runtime.execute import architecture_of
 from .schedule import TARGETS, Space, Target, space
 from .schedule.program import inputs_read, with_inputs
 from .targets.triton_python import triton_file
-from .variants import Variant, distinct
+from .timings import timed
+from .variants import Variant, distinct, ones
 from .weights import Divided, divided, restricted
 
 PATIENCE = 120.0
@@ -108,7 +110,8 @@ def chosen(
 ) -> Choice:
     """
     What to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. A schedule is made for
-    each of the `points`, values of symbols. `lap` is told of every stage that ends.
+    each of the `points`, values of symbols, and another for the first where else each has symbols fixed. `lap` is told of every stage
+    that ends.
 
     Raises: CleaveError where there is none.
     """
@@ -120,14 +123,23 @@ def chosen(
         parts = divided(bodies) if settings["weights"] else None
         if parts is not None:
             bodies = parts.rest
-        made: list[Variant] = []
-        for point in points or ({},):
+        wanted = [(point, ones(bodies[0], point)) for point in points or ({},)]
+        if all(fixed for _, fixed in wanted):
+            wanted.append((wanted[0][0], {}))
+        made: Sequence[Variant] = []
+        for point, fixed in wanted:
             pointed = tuple(hinted(body, point) for body in bodies)
-            made.append(_variant(pointed, parts, inputs, symbols, machine, settings, store, lap, clock))
+            made = [*made, _variant(pointed, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
+        made = distinct(made)
+        if len(made) > 1 and clock is not None and machine.device is not None:
+            graphs = [hinted(bodies[0], point) for point, _ in wanted]
+            with store.lock(f"gpu{machine.device}", PATIENCE):
+                made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
+            lap("times")
         if parts is None:
-            return Choice(distinct(made), texts, count)
+            return Choice(tuple(made), texts, count)
         made, preparation = _prepared(parts, made, machine, settings, store, lap)
-        return Choice(distinct(made), texts, count, preparation)
+        return Choice(tuple(made), texts, count, preparation)
     finally:
         if clock is not None:
             clock.close()
@@ -149,7 +161,7 @@ def _prepared(
         return [_with_inputs(variant, range(count)) for variant in made], None
     first = restricted(parts.first, results)
     # It runs once: the model's choice will do.
-    variant = _variant((first,), None, (), {}, replace(machine, device=None), settings, store, lap, None)
+    variant = _variant((first,), None, (), {}, replace(machine, device=None), settings, store, lap, None, {})
     names = ", ".join(entry.name for entry in first.inputs)
     spelled = ", ".join(f"{output.dtype} [{', '.join(first.ops[output.value].axes)}]" for output in first.outputs)
     kept = tuple(place for place in read if place < count)
@@ -201,18 +213,22 @@ def _variant(
     store: Store,
     lap: Callable[[str], None],
     clock: GpuClock | None,
+    fixed: Mapping[str, int],
 ) -> Variant:
-    """The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's."""
+    """
+    The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's. The
+    symbols in `fixed` are constants of these values, which are their hints.
+    """
     from .passes.convert_alg_to_sched import hinted_sizes
 
     sizes = hinted_sizes(bodies)
-    found = space(bodies, sizes, frozenset(sizes), machine.target)
+    found = space(bodies, sizes, frozenset(sizes) - set(fixed), machine.target)
     lap("sched")
     binaries: Mapping[str, Binary] = {}
     entries: tuple[tuner.Entry, ...] = ()
     remarks: tuple[str, ...] = ()
     if machine.architecture:
-        tuned = _tuned(found, bodies[0], parts, inputs, symbols, machine, settings, store, clock)
+        tuned = _tuned(found, bodies[0], parts, inputs, symbols, machine, settings, store, clock, fixed)
         trial, program, file, binaries = tuned.trial, tuned.program, tuned.built.file, tuned.built.binaries
         entries, remarks = tuned.entries, tuned.remarks
         lap("tune")
@@ -224,7 +240,7 @@ def _variant(
     texts = {"sched": printed(module_of(program)), "tt": printed(lowered(program))}
     lap("text")
     point = {name: value for name, value in sizes.items() if name in symbols}
-    return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks)
+    return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks, fixed)
 
 
 def _tuned(
@@ -237,13 +253,16 @@ def _tuned(
     settings: Mapping[str, Any],
     store: Store,
     clock: GpuClock | None,
+    fixed: Mapping[str, int],
 ) -> tuner.Tuned:
     budget = tuner.Budget(settings["budget"], settings["candidates"])
-    if machine.device is None or clock is None:
+    workload = workload_of(graph, inputs, symbols, machine.device, parts) if clock is not None and machine.device is not None else None
+    if workload is not None and any(workload.symbols[name] != value for name, value in fixed.items()):
+        values = ", ".join(f"{name} = {value}" for name, value in fixed.items())
+        remark(f"the schedule for {values} is the cost model's: integers of that size to time it on are not known")
+        workload = None
+    if workload is None or clock is None:
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
-    workload = workload_of(graph, inputs, symbols, machine.device)
-    if parts is not None:
-        workload = replace(workload, first=First(parts.first, parts.inputs))
     shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
     setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
     clock.workload = workload
@@ -251,10 +270,12 @@ def _tuned(
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
 
 
-def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int], device: int) -> Workload:
+def workload_of(
+    graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[str, int], device: int, parts: Divided | None = None
+) -> Workload:
     """
     What candidates are timed on: the example, or where its sizes are not the hints, tensors like it at the hints. The graph may have
-    more inputs, those that are prepared.
+    more inputs, those that the first of the `parts` makes.
 
     Integers have no likeness: an example that has any is used at its own sizes.
     """
@@ -271,7 +292,8 @@ def workload_of(graph: Graph, inputs: Sequence[torch.Tensor], symbols: Mapping[s
             mean, deviation = (float(plain.mean()), float(plain.std(correction=0))) if plain.numel() else (0.0, 1.0)
             resized.append(Data(shape, contiguous_strides(shape), tensor.dtype, None, mean, deviation))
         data = resized
-    return Workload(tuple(data), dict(symbols), graph, tolerance(graph), device)
+    first = First(parts.first, parts.inputs) if parts is not None else None
+    return Workload(tuple(data), dict(symbols), graph, tolerance(graph), device, first)
 
 
 def printed(module: ModuleOp) -> str:

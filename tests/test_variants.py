@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ from torch import Tensor
 from torch.export import Dim
 
 import cleave
+from cleave.extents import extent
+from cleave.graph import Axis, Builder, Input, Output, Symbol
 from cleave.schedule import TARGETS, space
-from cleave.variants import fastest
+from cleave.variants import fastest, ones
 from tests.schedule.programs import attention
 
 HINTS = ({"m": 1, "n": 4096}, {"m": 4096, "n": 64}, {"m": 1, "n": 4096})
@@ -51,10 +55,67 @@ def test_texts_of_variants_follow_one_another(level: str) -> None:
     text = ready.text(level)
     mark = "#" if level == "triton" else "//"
     assert [line for line in text.splitlines() if line.startswith(f"{mark} for ")] == [
-        f"{mark} for m = 1, n = 4096",
+        f"{mark} for m = 1 (fixed), n = 4096",
         f"{mark} for m = 4096, n = 64",
     ]
     assert "for m = 4096, n = 64:" in str(ready.report())
+
+
+ROW = ({"b": 1, "m": 1, "n": 300},)
+
+
+@pytest.fixture(scope="module")
+def row() -> cleave.Compiled:
+    b, m, n = (Dim(name, min=0) for name in ("b", "m", "n"))
+    example = [torch.randn(2, size, 16).half() for size in (37, 53, 53)]
+    shapes = ({0: b, 1: m}, {0: b, 1: n}, {0: b, 1: n})
+    return cleave.compile(scaled, *example, dynamic_shapes=shapes, hints=ROW, target="h200", tune=False)
+
+
+def test_one_row_is_a_constant_and_other_numbers_of_rows_have_a_schedule_of_their_own(row: cleave.Compiled) -> None:
+    """A batch stays known at run time, though the hint is 1."""
+    assert [variant.fixed for variant in row.variants] == [{"m": 1}, {}]
+    one, general = (dict(variant.program.sizes) for variant in row.variants)
+    assert str(one["m"]) == "1" and not any("m" in size.symbols for size in one.values())
+    assert str(general["m"]) == "m" and {str(sizes["b"]) for sizes in (one, general)} == {"b"}
+    texts = row.text("triton").split("# for ")[1:]
+    assert [text.splitlines()[0] for text in texts] == ["b = 1, m = 1 (fixed), n = 300", "b = 1, m = 1, n = 300"]
+    own, other = (re.findall(r"\w+", text.partition("def ")[2].partition(")")[0]) for text in texts)
+    assert "n" in own and "m_programs" in other
+    assert not any(name.startswith("m") for name in own), "a kernel of one row has no parameter for their number"
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 1, 70), (2, 5, 33), (1, 2, 130), (0, 1, 5), (2, 0, 5), (0, 0, 0), (2, 3, 0), (2, 1, 0)])
+def test_calls_of_one_row_take_the_schedule_for_it_and_no_others_do(row: cleave.Compiled, sizes: tuple[int, int, int]) -> None:
+    torch.manual_seed(2)
+    b, m, n = sizes
+    arguments = [torch.randn(b, size, 16).half() for size in (m, n, n)]
+    found = row(*arguments)
+    wanted = scaled(*(argument.double() for argument in arguments))
+    assert found.shape == wanted.shape
+    torch.testing.assert_close(found.double(), wanted, rtol=2e-3, atol=2e-3)
+    symbols = {"b": b, "m": m, "n": n}
+    assert fastest(row.variants, symbols)[0] == (0 if m == 1 else 1)
+    assert row._ready(symbols)[0] is row._executables[0 if m == 1 else 1]
+
+
+def test_no_further_schedule_where_one_takes_all_sizes() -> None:
+    ready = compiled(({"m": 1, "n": 64}, {"m": 64, "n": 64}))
+    assert [(variant.point["m"], variant.fixed) for variant in ready.variants] == [(1, {"m": 1}), (64, {})]
+
+
+def test_a_symbol_is_a_constant_where_it_is_1_and_no_batch() -> None:
+    """Rows of attention: not all tensors have them, as they have the batch. Scalars have no axes at all."""
+    symbols = [Symbol(name) for name in ("b", "m", "n")]
+    graph = attention(b="b", g="4", m="m", n="2*n", d="64", e="64", symbols=symbols)
+    assert ones(graph, {"b": 1, "m": 1, "n": 1}) == {"m": 1, "n": 1}
+    assert ones(graph, {"b": 1, "m": 2}) == {}
+    even = replace(graph, symbols=tuple(replace(symbol, multiple_of=2) for symbol in graph.symbols))
+    assert ones(even, {"m": 1}) == {}
+    axes = [Axis("m", extent("m")), Axis("d", extent(8))]
+    builder = Builder("rows", symbols, axes, [Input("x", ("m", "d"), "f32", "m d"), Input("scale", (), "f32", "")])
+    rows = builder.finish([Output(builder.add("mul", 0, 1), "m d", "f32")])
+    assert ones(rows, {"m": 1}) == {}
 
 
 def test_a_prediction_at_the_scheduled_sizes_is_the_estimate() -> None:

@@ -135,6 +135,7 @@ class GpuClock:
         self.flush = flush
         self.reference = ""
         self._unopened = ""
+        self._open = False
         self._kept: dict[int, Built] = {}
         self._peer: Peer | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -142,15 +143,13 @@ class GpuClock:
 
     @property
     def workload(self) -> Workload | None:
-        """What programs run on. Programs of an earlier workload are forgotten with it."""
+        """What programs run on. Programs of an earlier workload are forgotten with it; the process stays."""
         return self._workload
 
     @workload.setter
     def workload(self, workload: Workload) -> None:
-        if self._peer is not None:
-            self._lost()
         self._kept.clear()
-        self._workload, self._unopened = workload, ""
+        self._workload, self._unopened, self._open = workload, "", False
 
     def prepare(self, number: int, built: Built) -> Checked:
         """As `Clock.prepare`; a program that hangs or faults is given that as its failure."""
@@ -213,6 +212,13 @@ class GpuClock:
 
     def _ready(self) -> Peer:
         """The process, with everything prepared that was. Raises: Gone where it does not start, at once when it did not before."""
+        if self._peer is not None and not self._open:
+            try:
+                self.reference = self._peer.ask(("open", self._workload, self.flush), START_SECONDS)
+                self._open = True
+            except Gone:
+                # What an earlier workload left may be why.
+                self._lost()
         if self._peer is not None:
             return self._peer
         if self._unopened:
@@ -226,7 +232,7 @@ class GpuClock:
         except Gone as error:
             self._unopened = f"the inputs could not be made: {error}"
             raise Gone(self._unopened) from error
-        self._peer = peer
+        self._peer, self._open = peer, True
         for number, built in list(self._kept.items()):
             if self._peer.ask(("prepare", number, built), PREPARE_SECONDS).failure:
                 del self._kept[number]

@@ -1,13 +1,14 @@
 """
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
-Messages: `("open", workload, flush)` answers a remark; `("prepare", number, built)` a `Checked`; `("sample", numbers)` seconds, one for
-each; `("forget", number)` True. An error answers any of them as `Failed`.
+Messages: `("open", workload, flush)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
+`("sample", numbers)` seconds, one for each; `("forget", number)` True. An error answers any of them as `Failed`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import traceback
 from collections.abc import Sequence
@@ -142,6 +143,16 @@ class Timer:
             fatal = "fatal: " if _poisoned() else ""
             return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
 
+    def close(self) -> None:
+        """Gives back what programs and inputs take of the GPU's memory."""
+        torch.cuda.synchronize()
+        self.graphs.clear()
+        self.inputs.clear()
+        self.results = self.expected = None
+        self.scratch = self.sink = torch.empty(0)
+        gc.collect()
+        torch.cuda.empty_cache()
+
     def sample(self, numbers: Sequence[int]) -> list[float]:
         """Seconds of one run of each, after the L2 cache was flushed."""
         marks: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
@@ -172,6 +183,8 @@ def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None,
     """The state after a message, and the answer to it."""
     match message:
         case ("open", Workload() as workload, str(flush)):
+            if timer is not None:
+                timer.close()
             timer = Timer(workload, flush)
             return timer, timer.remark
         case ("prepare", int(number), Built() as built):

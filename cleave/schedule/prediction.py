@@ -31,11 +31,6 @@ class Prediction:
     target: Target
     counts: tuple[tuple[str, Extent], ...] = ()
 
-    @property
-    def floor(self) -> float:
-        """What the launches alone take."""
-        return REPLAY + len(self.choices) * self.target.launch
-
     def seconds(self, symbols: Mapping[str, int]) -> float:
         """
         The estimate at these values of the run-time symbols, infinite where a kernel does not fit there; sizes of 0 count as 1.

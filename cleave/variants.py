@@ -28,8 +28,8 @@ from .targets.triton_python import TritonFile
 FARTHEST = 1.5
 """How much slower than the fastest a variant may be predicted and yet be tried with fewer chunks."""
 
-NEAREST = 0.01
-"""Added to squared distances between sizes: what was measured at the sizes of a call counts 1 / NEAREST, at twice one of them about 1."""
+NEAREST = 0.1
+"""Added to squared distances between sizes, so that what was measured at the sizes of a call counts much, but not all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,14 @@ class Variant:
         """
         The model's estimate at these values of the symbols, by how much those at the points were off.
 
-        That is a factor, the geometric mean over the points, by the inverse squares of their distances: in each size how often it doubles.
+        That is a factor, the geometric mean over the points by the inverse fourth powers of their distances: in each size how often it
+        doubles from one to the other. With lower powers far points, which are many, would outweigh the near ones.
         """
         total = weights = 0.0
         for timing in self.times:
             if timing.where in points:
-                weight = 1 / (NEAREST + sum(log2((symbols[name] + 1) / (value + 1)) ** 2 for name, value in timing.point.items()))
+                square = sum(log2((symbols[name] + 1) / (value + 1)) ** 2 for name, value in timing.point.items())
+                weight = (NEAREST + square) ** -2
                 total += weight * log(timing.measured / timing.estimated)
                 weights += weight
         return seconds * exp(total / weights) if weights else seconds

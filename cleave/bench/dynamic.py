@@ -25,12 +25,17 @@ EXAMPLE = (2, 512, 1024)
 HINTS = (
     {"b": 1, "m": 1024, "n": 4096},
     {"b": 1, "m": 1, "n": 4096},
-    {"b": 2, "m": 16, "n": 4096},
-    {"b": 1, "m": 64, "n": 4096},
-    {"b": 2, "m": 128, "n": 256},
     {"b": 1, "m": 1, "n": 128},
+    {"b": 2, "m": 16, "n": 4096},
+    {"b": 4, "m": 12, "n": 1024},
+    {"b": 1, "m": 100, "n": 4096},
+    {"b": 2, "m": 128, "n": 256},
+    {"b": 4, "m": 300, "n": 512},
 )
-"""The size of the example, and the sizes to tune for: requests, rows, keys."""
+"""
+The size of the example, and the sizes to tune for: requests, rows, keys. Schedules for one row, which is a constant in them, take no other
+rows, so there are some for few.
+"""
 SIZES: tuple[tuple[int, int, int], ...] = (
     (1, 1, 1), (1, 1, 17), (1, 1, 512), (1, 1, 1000), (1, 1, 4096), (2, 1, 333), (4, 1, 2048), (8, 1, 1), (8, 1, 4095), (8, 1, 4096),
     (1, 2, 3), (1, 7, 129), (1, 16, 4096), (3, 5, 700), (4, 16, 1024), (8, 13, 4001), (1, 64, 64), (1, 77, 77),

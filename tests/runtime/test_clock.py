@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 import torch
 
 from cleave.runtime.build import Built
-from cleave.runtime.clock import Data, GpuClock, Workload
+from cleave.runtime.clock import Checked, Data, GpuClock, Workload
+from cleave.runtime.connection import Gone
 from cleave.targets.triton_python import TritonFile
 
 
@@ -27,5 +30,47 @@ def test_inputs_that_cannot_be_made_are_told_of_once() -> None:
         assert clock._process is None
         clock.workload = workload(4)
         assert clock.prepare(1, built) == first
+    finally:
+        clock.close()
+
+
+class Process:
+    """Stands for the process that times; `refuses` to run on other inputs."""
+
+    def __init__(self, refuses: bool = False) -> None:
+        self.asked: list[Any] = []
+        self.refuses = refuses
+        self.closed = False
+
+    def ask(self, message: tuple[Any, ...], seconds: float) -> object:
+        self.asked.append(message)
+        if message[0] == "open" and self.refuses:
+            raise Gone("out of memory")
+        return "" if message[0] == "open" else Checked(1e-4)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_the_process_stays_for_another_workload_and_forgets_programs() -> None:
+    clock, process, built = GpuClock(workload(3)), Process(), Built(TritonFile("", {}, ()), {})
+    try:
+        clock._peer, clock._open = cast(Any, process), True
+        assert clock.prepare(0, built) == Checked(1e-4)
+        clock.workload = workload(4)
+        assert clock.prepare(0, built) == clock.prepare(1, built) == Checked(1e-4)
+        assert process.asked == [("prepare", 0, built), ("open", workload(4), "write"), ("prepare", 0, built), ("prepare", 1, built)]
+        assert not process.closed
+    finally:
+        clock.close()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
+def test_a_process_that_cannot_go_on_is_followed_by_another() -> None:
+    clock, process, built = GpuClock(workload(3)), Process(refuses=True), Built(TritonFile("", {}, ()), {})
+    try:
+        clock._peer = cast(Any, process)
+        assert "the inputs could not be made" in clock.prepare(0, built).failure
+        assert process.closed and len(process.asked) == 1
     finally:
         clock.close()

@@ -147,7 +147,7 @@ class CudaBound(Bound):
                 continue
             at = self._scratch.get(number)
             scratch = 0 if at is None else -(-workspaces[at].data_ptr() // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-            loaded, early = self._loaded[number], step.call.early
+            loaded, early = self._loaded[number], step.early
             steps.append(Launcher(loaded, step.programs, cells, step.slots, step.scalars, self.index, stream, scratch, early))
         return Frame(cells, steps, workspaces, pool)
 

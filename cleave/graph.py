@@ -11,7 +11,8 @@ Operation kinds, with `attr` in brackets:
 - elementwise, broadcasting by name: the names in `UNARY` and `BINARY`, `compare [predicate]`, `select`, `cast`
 - `div ["guarded"]`, a quotient by a sum of shifted exponentials: 0 where the denominator is 0, as it is only where everything is
   masked (`alg-stabilize` marks it; a plain `div []` is IEEE's)
-- `and ["ranged"]`, a condition and a range of an axis outside which it is false: equal to the condition alone (the scheduler writes it)
+- `and ["ranged"]`, a condition and a range of an axis outside which it is false, and `or ["ranged"]`, a condition and a range within
+  which it is true: equal to the condition alone (the scheduler writes these)
 - removing axes: `reduce [kind, axes]` with kind sum, max or min; `contract [axes]`, the sum over axes of a product of any
   number of operands
 - axes themselves: `rename [((old, new), ...)]`, `split [axis, outer, inner]`, `merge [(outer, inner), axis]`,
@@ -214,7 +215,8 @@ class Builder:
     Builds the operations of a graph, inferring axes and sharing equal operations.
 
     `Builder.add` returns the position of the operation, new or found. Dtypes: elementwise results take `dtype` where given,
-    else that of the first operand; comparisons are i1; `iota` and `size` are index.
+    else that of the first operand; comparisons are i1; `iota` and `size` are index. `place` is the source location of operations that
+    are added without one.
     """
 
     def __init__(self, name: str, symbols: Sequence[Symbol], axes: Sequence[Axis], inputs: Sequence[Input]) -> None:
@@ -224,6 +226,7 @@ class Builder:
         self.inputs = list(inputs)
         self.ops: list[Op] = []
         self.places: list[str] = []
+        self.place = ""
         self._known: dict[Op, int] = {}
         for position, entry in enumerate(self.inputs):
             self._put(Op("input", (), self.ordered(entry.axes), entry.dtype, (position,)), "")
@@ -258,7 +261,7 @@ class Builder:
                     dtype = self.ops[args[1]].dtype
                 case _:
                     dtype = self.ops[args[0]].dtype
-        return self._put(Op(kind, args, axes, dtype, attr), place)
+        return self._put(Op(kind, args, axes, dtype, attr), place or self.place)
 
     def finish(self, outputs: Sequence[Output]) -> Graph:
         """The graph, without operations that no output needs (inputs stay)."""

@@ -10,7 +10,7 @@ rounding and the order of sums. A graph must be stabilized: an exponential witho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,8 +23,10 @@ from cleave.dialects.alg import GraphOp
 from cleave.errors import CleaveError
 from cleave.explanation import explain
 from cleave.graph import Graph
-from cleave.schedule import ScheduleOptions, schedule, space, split_symbols, target
+from cleave.schedule import ScheduleOptions, Target, schedule, space, split_symbols, target
+from cleave.schedule.candidates import TIMED
 from cleave.schedule.explain import explained
+from cleave.schedule.program import Program
 
 DEFAULT_HINT = 1024
 
@@ -44,6 +46,9 @@ class ConvertAlgToSchedPass(ModulePass):
     alternatives: int = ScheduleOptions().alternatives
     """The most alternatives tried for one graph."""
 
+    trial: int = 0
+    """Which of the programs that tuning tries, from 1, in its order; 0 for the one that the cost model chooses."""
+
     explain: bool = False
     """Print, on standard error, the estimates of the chosen schedule and of the next ones, and why it was chosen."""
 
@@ -52,14 +57,17 @@ class ConvertAlgToSchedPass(ModulePass):
             machine = target(self.target)
         except ValueError as error:
             raise CleaveError(op, str(error), op=self.name) from error
-        for name, least in (("plans", 1), ("alternatives", 0)):
+        for name, least in (("plans", 1), ("alternatives", 0), ("trial", 0)):
             if getattr(self, name) < least:
                 raise CleaveError(op, f"{self.name}: option {name} is {getattr(self, name)}", f"give at least {least}")
         options = ScheduleOptions(plans=self.plans, alternatives=self.alternatives)
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             bodies = graphs_of(graph)
             sizes = hinted_sizes(bodies)
-            program = schedule(bodies, sizes, frozenset(sizes), machine, options)
+            if self.trial:
+                program = _tried(graph, bodies, sizes, machine, options, self.trial)
+            else:
+                program = schedule(bodies, sizes, frozenset(sizes), machine, options)
             if self.explain:
                 explain(bodies[0].name, explained(space(bodies, sizes, frozenset(sizes), machine, options)), machine)
             made = module_of(program)
@@ -67,6 +75,17 @@ class ConvertAlgToSchedPass(ModulePass):
             for inner in ops:
                 inner.location = graph.location
             Rewriter.replace_op(graph, ops, [])
+
+
+def _tried(
+    op: GraphOp, graphs: tuple[Graph, ...], sizes: dict[str, int], machine: Target, options: ScheduleOptions, number: int
+) -> Program:
+    """The program that tuning tries in that place. Raises: CleaveError where there are not as many."""
+    found = space(graphs, sizes, frozenset(sizes), machine, replace(TIMED, plans=options.plans, alternatives=options.alternatives))
+    trials = found.trials(number)
+    if len(trials) < number:
+        raise CleaveError(op, f"{graphs[0].name}: option trial is {number}", f"give at most {len(trials)}, there are no more")
+    return found.program(trials[-1])
 
 
 def hinted_sizes(graphs: tuple[Graph, ...]) -> dict[str, int]:

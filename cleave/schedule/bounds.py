@@ -42,54 +42,90 @@ class Bound:
 class Segment:
     """
     Part of a loop, from `start` to `stop` (exclusive). With `whole` every tile is within the dimension, and the conditions
-    `true`, by node, hold throughout.
+    `true`, by node, hold throughout. With `gap`, a first index and a length, steps from that index on are for what is as much further.
     """
 
     start: Value
     stop: Value
     whole: bool = False
     true: frozenset[int] = frozenset()
+    gap: tuple[Value, Value] | None = None
 
 
 def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> list[Segment]:
     """
     The loops a dimension is walked in: one, without what masks switch off throughout, or where the plan peels, up to three, of
-    which the middle one needs no masks.
+    which the middle one needs no masks. Where the plan joins the others, they are one loop after it.
     """
     start, stop = emitter.constant(0, "index"), emitter.stop(dim)
     axis, *others = dim.axes
     masks = [] if others else _masks(emitter, members, axis, home)
-    bounds = [bound for _, found, _ in masks for bound in found]
-    for bound in dict.fromkeys(bounds):
+    for bound in dict.fromkeys(bound for mask in masks for bound in mask.limits):
         end = _end(emitter, bound, bound.upper, dim, home)
         if bound.upper:
             stop = _scalar(emitter, "min", stop, end, home, f"{dim.name}_stop")
         else:
             start = _scalar(emitter, "max", start, _rounded(emitter, end, dim, False, home), home, f"{dim.name}_start")
-    decided = [(predicate, found) for predicate, found, complete in masks if complete]
+    decided = [mask for mask in masks if mask.holds]
     if not emitter.plan.peeled or not (decided or emitter.ragged[dim.name]):
         return [Segment(start, stop)]
     low, high = start, _rounded(emitter, emitter.stop(dim), dim, False, home)
-    for bound in dict.fromkeys(bound for _, found in decided for bound in found):
+    for bound in dict.fromkeys(bound for mask in decided for bound in mask.holds):
         end = _end(emitter, bound, not bound.upper, dim, home)
         if bound.upper:
             high = _scalar(emitter, "min", high, _rounded(emitter, end, dim, False, home), home)
         else:
             low = _scalar(emitter, "max", low, _rounded(emitter, end, dim, True, home), home, f"{dim.name}_low")
     high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
-    true = frozenset(predicate.id for predicate, _ in decided)
+    true = frozenset(mask.predicate.id for mask in decided)
     out = [Segment(low, high, True, true), Segment(high, stop)]
-    return out if low is start else [Segment(start, _scalar(emitter, "min", low, stop, home)), *out]
+    if low is start:
+        return out
+    before = _scalar(emitter, "min", low, stop, home)
+    if not emitter.plan.joined:
+        return [Segment(start, before), *out]
+    gap = _scalar(emitter, "sub", high, low, home, f"{dim.name}_gap")
+    after = _scalar(emitter, "max", before, _scalar(emitter, "sub", stop, gap, home), home, f"{dim.name}_masked")
+    return [out[0], Segment(start, after, gap=(low, gap))]
 
 
-def _masks(emitter: Emitter, members: Sequence[Node], axis: str, home: Scope) -> list[tuple[Node, list[Bound], bool]]:
-    """The conditions that bound a loop, with their bounds, and whether the bounds say all that the condition does."""
-    out: list[tuple[Node, list[Bound], bool]] = []
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """A condition that bounds a loop: it is false outside `limits`, and true within `holds`, which are none where that is not known."""
+
+    predicate: Node
+    limits: tuple[Bound, ...]
+    holds: tuple[Bound, ...]
+
+
+def _masks(emitter: Emitter, members: Sequence[Node], axis: str, home: Scope) -> list[_Mask]:
+    """The conditions that bound a loop."""
+    out: list[_Mask] = []
     for predicate in predicates(members, axis):
         if all(neutral_without(member, predicate) for member in members):
-            found = [[bound for bound in bounds_of(atom, axis) if _is_known(emitter, bound.limit, home)] for atom in conjuncts(predicate)]
-            out.append((predicate, [bound for part in found for bound in part], all(found)))
+            limits = tuple(bound for bound in _limits(predicate, axis) if _is_known(emitter, bound.limit, home))
+            holds = _holds(predicate, axis)
+            out.append(_Mask(predicate, limits, holds if all(_is_known(emitter, bound.limit, home) for bound in holds) else ()))
     return out
+
+
+def _limits(node: Node, axis: str) -> tuple[Bound, ...]:
+    """Bounds outside which a condition is false."""
+    if node.kind == "and":
+        return tuple(bound for arg in node.args for bound in _limits(arg, axis))
+    if node.kind == "or" and "ranged" in node.attr:
+        return _limits(node.args[0], axis)
+    return tuple(bounds_of(node, axis))
+
+
+def _holds(node: Node, axis: str) -> tuple[Bound, ...]:
+    """Bounds within which a condition is true, none where that is not known."""
+    if node.kind == "and" and "ranged" not in node.attr:
+        parts = [_holds(arg, axis) for arg in node.args]
+        return tuple(bound for part in parts for bound in part) if all(parts) else ()
+    if node.kind in ("and", "or") and "ranged" in node.attr:
+        return _holds(node.args[0 if node.kind == "and" else 1], axis)
+    return tuple(bounds_of(node, axis))
 
 
 def _scalar(emitter: Emitter, kind: str, left: Value, right: Value | int, scope: Scope, name: str = "") -> Value:
@@ -259,10 +295,10 @@ def _extreme(emitter: Emitter, index: Index, highest: bool, walked: Dim | None, 
         left = _extreme(emitter, index.args[0], highest, walked, home)
         right = _extreme(emitter, index.args[1], highest == (index.kind == "add"), walked, home)
         return _scalar(emitter, index.kind, left, right, home)
-    value = emitter.place(index, home)
     if index.kind == "data":
-        limit = _reduced(emitter, value, highest)
+        limit = _of_chunks(emitter, index, highest, home) or _reduced(emitter, emitter.place(index, home), highest)
         return limit if walked is None else _within(emitter, limit, highest, walked, home)
+    value = emitter.place(index, home)
     if not value.var.type.dims:
         return value
     if index.kind == "axis" and len(emitter.dim_of[index.name].axes) == 1:
@@ -270,6 +306,48 @@ def _extreme(emitter: Emitter, index: Index, highest: bool, walked: Dim | None, 
         first = emitter.first(dim, home)
         return _scalar(emitter, "add", first, dim.tile - 1, home) if highest else first
     return _reduced(emitter, value, highest)
+
+
+def _of_chunks(emitter: Emitter, limit: Index, highest: bool, home: Scope) -> Value | None:
+    """
+    The largest or smallest over a tile of what is stored for each chunk of rows, read once a chunk. None where it is stored otherwise, and
+    where tiles are no multiple or part of a chunk.
+    """
+    node = limit.node
+    assert node is not None, "data is of a node"
+    found = [(axis, chunks) for axis, at in node.where if (chunks := _chunks_of(at)) is not None]
+    if node.kind != "load" or len(found) != 1:
+        return None
+    axis, (row, size) = found[0]
+    dim = emitter.dim_of[row]
+    others = [(other, emitter.place(at, home)) for other, at in node.where if other != axis]
+    fits = len(dim.axes) == 1 and dim.role != "full" and (dim.tile % size == 0 or size % dim.tile == 0)
+    if not fits or any(value.var.type.dims for _, value in others):
+        return None
+    scope = emitter.home(node, home)
+    first = _scalar(emitter, "floordiv", emitter.first(dim, scope), size, scope, axis)
+    out: Value | None = None
+    for place in range(max(1, dim.tile // size)):
+        at = _scalar(emitter, "add", first, place, scope, axis) if place else first
+        if place and emitter.ragged[dim.name]:
+            last = _scalar(emitter, "sub", emitter.size(axis), 1, scope)
+            at = _scalar(emitter, "min", at, last, scope, axis)
+        where = {**dict(others), axis: at}
+        value = emitter.cast(emitter.element(node, [(name, where[name]) for name, _ in node.where], scope), "index")
+        out = value if out is None else _scalar(emitter, "max" if highest else "min", out, value, scope)
+    return out
+
+
+def _chunks_of(at: Index) -> tuple[str, int] | None:
+    """The axis and the number of its indices that an index counts chunks of."""
+    while at.kind == "clamp":
+        at = at.args[0]
+    node = at.node
+    if node is None or node.kind != "floordiv":
+        return None
+    row, size = (_index_of(arg) for arg in node.args)
+    number = None if size is None or size.size is None else size.size.constant
+    return (row.name, number) if row is not None and row.kind == "axis" and number else None
 
 
 def _reduced(emitter: Emitter, value: Value, highest: bool) -> Value:

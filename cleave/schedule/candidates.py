@@ -26,6 +26,8 @@ from .targets import Target
 CROWDED = 0.04
 ALIKE = 0.1
 LEAST_SHARE = 0.2
+LIVE = 0.6
+"""The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
 TIMED = ScheduleOptions(peel=True, library=True, compare=True)
 """What is worth timing, though the model does not prefer it."""
 
@@ -69,7 +71,8 @@ class Space:
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
         is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
-        does a trial with the plans of one before. Loops within ranges come second: what they save is not estimated.
+        does a trial with the plans of one before. Loops within ranges come second, and more of them than of others: what they save is not
+        estimated.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
@@ -80,7 +83,8 @@ class Space:
                     repeats[trial.varied] += 1
                     share = candidate.ranked[trial.varied][0].cost.seconds / sum(ways[0].cost.seconds for ways in candidate.ranked)
                     repeat = repeats[trial.varied] / max(share, LEAST_SHARE)
-                ordered.append((trial.seconds * (1 + CROWDED * repeat), position, trial))
+                taken = trial.seconds * (LIVE if candidate.source.ranged else 1.0)
+                ordered.append((taken * (1 + CROWDED * repeat), position, trial))
         ordered.sort(key=lambda entry: entry[:2])
         plans: dict[object, int] = {}
         apart: list[tuple[float, int, Trial]] = []

@@ -132,18 +132,21 @@ class Measure:
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
-    have other trips along those that are `varying`, `longest` is the most `steps` of one. With `sorted` long programs come first. `last`
-    is what the last of `arrivals` programs does besides; these are 0 where there is no such work.
+    have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Ends of
+    loops that are `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does
+    besides; these are 0 where there is no such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
         self.kernel = kernel
         self.places = places
         self.steps = (0.0,) * len(places)
+        self.begun = 0.0
         self.counts = Counts()
         self.last = Counts()
         self.arrivals = 0
         self.scalars: dict[int, tuple[int, ...]] = {}
+        self.guessed: set[int] = set()
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
@@ -226,8 +229,10 @@ class Measure:
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
-            # Index tiles stand for the element in their middle.
-            self.sources[id(op.out)] = self._from(op.args)
+            # Index tiles stand for the element in their middle. A choice of steps says in which order a loop takes them, not which.
+            self.sources[id(op.out)] = frozenset() if op.kind == "select" else self._from(op.args)
+            if any(id(arg) in self.guessed for arg in op.args):
+                self.guessed.add(id(op.out))
             known = [values for arg in op.args if (values := self.scalars.get(id(arg))) is not None]
             if op.kind == "constant":
                 self.scalars[id(op.out)] = (int(op.attr[0]),) * len(self.places)
@@ -237,6 +242,7 @@ class Measure:
             elif known and op.kind in ("min", "max"):
                 # Beside a bound that is only known when the program runs, the other holds: loops count as whole.
                 self.scalars[id(op.out)] = known[0]
+                self.guessed.add(id(op.out))
             if not op.out.type.dims:
                 return
         if op.kind in ("constant", "broadcast"):
@@ -311,6 +317,8 @@ class Measure:
         self.varying = self.varying | self._from((op.start, op.stop))
         counts = [max(0, -(-(stop - start) // op.step)) for start, stop in zip(starts, stops, strict=True)]
         self.scalars[id(op.index)] = tuple(start + (count // 2) * op.step for start, count in zip(starts, counts, strict=True))
+        unsure = id(op.start) in self.guessed or id(op.stop) in self.guessed
+        self.begun += sum(before for before, count in zip(self.within, counts, strict=True) if count or unsure) / len(self.places)
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
         self.updated.update(id(entry.inner) for entry in op.carried)
@@ -330,7 +338,11 @@ def measure(kernel: Kernel, sizes: Sizes) -> Measure:
     out = Measure(kernel, sizes)
     if out.varies:
         samples = Measure(kernel, sizes, (0.0, 0.25, 0.5, 0.75, 1.0))
-        out.counts, out.flops, out.longest = samples.counts, samples.flops, samples.longest
+        if min(samples.steps) == samples.longest:
+            # What the ends of loops depend on is data: nothing is known of how programs differ.
+            out.varying = frozenset()
+            return out
+        out.counts, out.flops, out.longest, out.begun = samples.counts, samples.flops, samples.longest, samples.begun
         falling = all(before >= after for before, after in itertools.pairwise(samples.steps))
         out.sorted = falling and len(out.varying) == 1 and kernel.grid[-1].dim in out.varying
     return out
@@ -472,9 +484,14 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
         rounds = max(programs / target.multiprocessors, walk.uneven)
     elif walk.varies:
         rounds += UNEVEN_TAIL * (walk.uneven - 1)
-    chain = START + walk.longest * max(STEP, LATENCY / ahead) + (LATENCY if not walk.longest else 0.0)
+    step = max(STEP, LATENCY / ahead)
+    chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
+    # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
+    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step)
+    # While a loop begins, only other blocks keep the units busy.
+    idle = walk.begun * LATENCY / blocks
     times = {
-        largest: rounds * busy,
+        largest: rounds * (busy + idle),
         "memory": memory / target.bandwidth,
         "cache": cache / target.l2_bandwidth,
         "latency": waves * chain,

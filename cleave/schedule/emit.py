@@ -118,6 +118,14 @@ class Emitter(Indices):
                 false[name] = 0.0 if any(self._leaves(name, axis, at) for axis, at in node.where) else lanes.UNKNOWN
         return Value(out, home, false)
 
+    def element(self, node: Node, where: Sequence[tuple[str, Value]], scope: Scope) -> Value:
+        """One element of what a load reads, at indices that exist."""
+        buffer = self.problem.buffers[int(str(node.attr[0]))]
+        index = tuple((axis, value.var) for axis, value in where)
+        out = Var(buffer.name, TileType((), buffer.dtype), f"{buffer.name} [{', '.join(axis for axis, _ in where)}]")
+        scope.statements.append(Load(out, buffer, index, fresh=self.is_fresh(buffer)))
+        return Value(out, scope)
+
     def is_fresh(self, buffer: Buffer) -> bool:
         """Whether other programs of the launch store what is read from a buffer."""
         return False
@@ -191,7 +199,7 @@ class Emitter(Indices):
         """One elementwise operation, done in f32 where its type is narrower."""
         if node.kind == "select" and node.args[0].id in self.true:
             return self.cast(self.value(node.args[1], home), node.dtype)
-        if node.kind == "and" and "ranged" in node.attr:
+        if node.kind in ("and", "or") and "ranged" in node.attr:
             return self.value(node.args[0], home)
         args = [self.value(arg, home) for arg in node.args]
         kind = node.kind

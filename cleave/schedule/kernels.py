@@ -152,7 +152,7 @@ class Kernels:
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
         A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
-        `peel` wants it with loops that have a body without masks.
+        `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined.
         """
 
         def kernel(of: Plan) -> Kernel:
@@ -169,10 +169,14 @@ class Kernels:
             plan, measured = moved, measure(kernel(moved), problem.sizes)
             yield plan, measured
         if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
-            plan = replace(plan, peeled=True)
-            peeled = kernel(plan)
-            if _loops(peeled) > _loops(measured.kernel):
+            before = _loops(measured.kernel)
+            for joined in (False, True):
+                plan = replace(plan, peeled=True, joined=joined)
+                peeled = kernel(plan)
+                if (count := _loops(peeled)) == before:
+                    break
                 yield plan, measure(peeled, problem.sizes)
+                before = count
 
     def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
         """

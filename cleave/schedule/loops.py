@@ -144,6 +144,8 @@ def _run_segment(
 ) -> dict[int, Value]:
     """One loop over part of a dimension, from the accumulators before it to those after it."""
     scope, close = emitter.open_loop(dim, home, (segment.start, segment.stop))
+    if segment.gap is not None:
+        _leave_out(emitter, dim, scope, *segment.gap)
     inner = {node.id: _inside(emitter, state[node.id], scope) for node in members}
     new: dict[int, Value] = {}
     alphas: dict[int, Value] = {}
@@ -177,6 +179,14 @@ def _run_segment(
         out[node.id] = Value(after, home, false)
     close(carried)
     return out
+
+
+def _leave_out(emitter: Emitter, dim: Dim, scope: Scope, first: Value, gap: Value) -> None:
+    """Makes the steps of a loop from an index on those for what is further by a length."""
+    step = emitter.first(dim, scope)
+    beyond = emitter.let(scope, "compare", (step, first), "i1", ("ge",))
+    moved = emitter.let(scope, "select", (beyond, gap, emitter.constant(0, "index")), "index")
+    scope.memo["index", dim.name] = emitter.let(scope, "add", (step, moved), "index", name=step.var.name)
 
 
 def _inside(emitter: Emitter, state: Value, scope: Scope) -> Value:

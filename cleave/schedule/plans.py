@@ -26,6 +26,8 @@ OVER_TILES = (16, 32, 64, 128)
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)
+FEW_PROGRAMS = 128
+"""Programs that leave much of a machine idle where there are fewer."""
 LEAST_GRID = (16, 4, 1)
 LEAST_LOOPS = (16, 1)
 WARP_GROUP_ROWS = 64
@@ -193,6 +195,9 @@ def _side_tiles(problem: Problem, axes: Sequence[str], dots: Sequence[Node], vec
             tiles = [tile for tile in (1, 4, *DOT_TILES) if tile <= largest]
     else:
         tiles = [tile for tile in (VECTOR_TILES if vector in axes else ROW_TILES) if tile <= largest] or [largest]
+        if vector in axes and problem.reductions and total < FEW_PROGRAMS * VECTOR_TILES[0]:
+            # What is reduced takes longer than the stores of few results: more programs share it.
+            tiles = [*(tile for tile in ROW_TILES if tile < tiles[0]), *tiles]
         if vector in axes and largest > tiles[-1] and largest <= LARGEST_WHOLE:
             tiles.append(min(largest, 2048))
     return tuple(("grid", tile) for tile in tiles)
@@ -249,7 +254,9 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
             if largest <= 16 or (_feeds_others(problem, axes) and dots and not stored):
                 return tuple(whole)
     tiles = OVER_TILES if contracted or dots else SWEEP_TILES
-    loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or tile == tiles[0]]
+    # A step that is longer than an axis which a tile may hold is nothing but such a tile.
+    some = not whole or dots
+    loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or (some and tile == tiles[0])]
     if contracted and not dots:
         loops.extend(("loop", tile) for tile in SWEEP_TILES[1:] if tile <= largest)
     most = problem.sizes.largest(axes[0]) if len(axes) == 1 and sizes[0] is None else None

@@ -1,14 +1,22 @@
 """
-Ranges of masks that are data: from where to where each row has anything live, computed before the loop that they bound.
+Ranges of masks that are data: from where to where anything is live, computed before the loop that they bound.
 
 A condition P(m, n) over data, such as "both of one document", bounds no loop over n by itself. But with
 
     lo[m] = min_n select(P, n, |n|)        hi[m] = max_n select(P, n + 1, 0)
 
 P equals `P and n >= lo[m] and n < hi[m]`, whose comparisons do. lo and hi are values like others, which a kernel of their own stores; the
-loop over n of a tile of rows then runs from the least lo to the largest hi of them. A row without anything live has lo = |n| and hi = 0.
+loop over n of a tile of rows then runs from the least lo to the largest hi of them. What has nothing live has lo = |n| and hi = 0.
 Of several conditions that must all hold, the range is that of those over data; the others bound the loop themselves or not at all.
-The range is worth its kernel where few tiles are live, which only a run with the data tells: this makes one more program to be timed.
+
+Where rows and columns of P can be told apart (see `cleave.schedule.relaxed`) lo and hi are those of a chunk of rows, of what holds for
+some row of it, which takes as many times fewer comparisons. Of what holds for every row, the first run is stored too,
+
+    first[c] = min_n select(all, n, |n|)   end[c] = min_n select(n >= first[c] and not all, n, |n|)
+
+and P equals `P or n >= first and n < end`: a loop with a body of its own for tiles that need no mask has one for these.
+
+The ranges are worth their kernel where few tiles are live, which only a run with the data tells: this makes one more program to be timed.
 """
 
 from __future__ import annotations
@@ -18,11 +26,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..algebra.degrees import degrees
+from ..extents import extent
 from ..graph import Axis, Builder, Graph, Op, Output
 from .bounds import bounds_of, conjuncts, neutral_without, predicates
+from .buffers import fresh
 from .nodes import REDUCING, Node
 from .partition import Item, Source, kernel_graph, problem_of
 from .problem import Problem
+from .relaxed import ROWS, Chunks, tells_apart
+from .sizes import ceildiv
 
 INTEGERS = ("i1", "i32", "i64")
 
@@ -37,7 +49,7 @@ def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapp
     selects = _selections_by_data(graph)
     if source.cuts or any(axis.chunk_of is not None for axis in _used(graph)) or not selects:
         return None
-    graph, moved = _Rewriter(graph, selects, {}).run()
+    graph, moved = _Rewriter(source, selects, {}).run()
     plain = _moved(source, graph, moved, ())
     known = {moved[at]: replace(item, op=moved[item.op]) for at, item in stored.items()}
     found: dict[int, dict[str, tuple[int, ...]]] = {}
@@ -48,7 +60,7 @@ def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapp
             found.setdefault(origin[at], {})[axis] = tuple(origin[part] for part in parts)
     if not found:
         return None
-    rewriter = _Rewriter(graph, frozenset(), found)
+    rewriter = _Rewriter(plain, frozenset(), found)
     graph, again = rewriter.run()
     return replace(_moved(plain, graph, again, rewriter.stored), ranged=True)
 
@@ -56,7 +68,9 @@ def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapp
 def _moved(source: Source, graph: Graph, moved: Mapping[int, int], cuts: Collection[int]) -> Source:
     """The source of a rewritten graph; `moved` says where its operations stand."""
     narrow = {moved[at]: dtype for at, dtype in source.narrow.items()}
-    return replace(source, graph=graph, degrees=degrees(graph), cuts=tuple(sorted(cuts)), narrow=narrow)
+    known = {axis.name for axis in source.graph.axes}
+    sizes = source.sizes.extended(axis for axis in graph.axes if axis.name not in known)
+    return replace(source, graph=graph, sizes=sizes, degrees=degrees(graph), cuts=tuple(sorted(cuts)), narrow=narrow)
 
 
 def _used(graph: Graph) -> list[Axis]:
@@ -117,23 +131,26 @@ class _Rewriter:
     Of the selections in `turned`, those that keep something where their condition is false are turned: then conditions say what is live.
     """
 
-    def __init__(self, graph: Graph, turned: Collection[int], ranges: Mapping[int, Mapping[str, tuple[int, ...]]]) -> None:
-        self.graph = graph
+    def __init__(self, source: Source, turned: Collection[int], ranges: Mapping[int, Mapping[str, tuple[int, ...]]]) -> None:
+        self.graph = graph = source.graph
+        self.sizes = source.sizes
         self.turned = turned
         self.ranges = ranges
         self.builder = Builder(graph.name, graph.symbols, graph.axes, graph.inputs)
         self.new: dict[int, int] = {}
         self.stored: set[int] = set()
+        self._chunks: dict[str, tuple[str, str]] = {}
 
     def run(self) -> tuple[Graph, dict[int, int]]:
         """The graph, and where each operation of the given one stands in it."""
         for position, op in enumerate(self.graph.ops):
-            place = self.graph.places[position] if self.graph.places else ""
-            self.new[position] = self._copied(position, op, place)
+            self.builder.place = self.graph.places[position] if self.graph.places else ""
+            self.new[position] = self._copied(position, op)
         outputs = tuple(Output(self.new[entry.value], entry.layout, entry.dtype) for entry in self.graph.outputs)
-        return replace(self.graph, ops=tuple(self.builder.ops), outputs=outputs, places=tuple(self.builder.places)), self.new
+        made = self.builder
+        return replace(self.graph, axes=tuple(made.axes), ops=tuple(made.ops), outputs=outputs, places=tuple(made.places)), self.new
 
-    def _copied(self, position: int, op: Op, place: str) -> int:
+    def _copied(self, position: int, op: Op) -> int:
         add = self.builder.add
         if op.kind == "input":
             return int(str(op.attr[0]))
@@ -142,26 +159,78 @@ class _Rewriter:
             condition, yes, no = args
             first, second = (self.graph.ops[arg].kind == "constant" for arg in op.args[1:])
             if position in self.turned and first and not second:
-                condition, yes, no = add("not", condition, place=place), no, yes
-            args = [self._ranged(condition, self.ranges.get(op.args[0], {}), place), yes, no]
-        return add(op.kind, *args, attr=op.attr, dtype=op.dtype, place=place)
+                condition, yes, no = add("not", condition), no, yes
+            if op.args[0] in self.ranges:
+                condition = self._ranged(op.args[0], self.ranges[op.args[0]])
+            args = [condition, yes, no]
+        return add(op.kind, *args, attr=op.attr, dtype=op.dtype)
 
-    def _ranged(self, condition: int, along: Mapping[str, tuple[int, ...]], place: str) -> int:
+    def _ranged(self, condition: int, along: Mapping[str, tuple[int, ...]]) -> int:
         """A condition with its range along some axes."""
-        out, add = condition, self.builder.add
-        for axis, parts in along.items():
-            data, *others = (self.new[part] for part in parts)
-            for other in others:
-                data = add("and", data, other, place=place)
-            index = add("cast", add("iota", attr=(axis,)), dtype="i32", place=place)
-            end = add("cast", add("size", attr=(axis,)), dtype="i32", place=place)
-            none, one = (add("constant", attr=(value,), dtype="i32") for value in (0, 1))
-            first = add("select", data, index, end, place=place)
-            after = add("select", data, add("add", index, one, place=place), none, place=place)
-            lo = add("reduce", first, attr=("min", (axis,)), place=place)
-            hi = add("reduce", after, attr=("max", (axis,)), place=place)
-            self.stored |= {lo, hi}
-            above = add("compare", index, lo, attr=("ge",), place=place)
-            below = add("compare", index, hi, attr=("lt",), place=place)
-            out = add("and", out, add("and", above, below, place=place), attr=("ranged",), place=place)
+        add = self.builder.add
+        parts: dict[int, int] = {}
+        ranges: list[int] = []
+        for axis, data in along.items():
+            joined = self._all([self.new[part] for part in data])
+            index = add("cast", add("iota", attr=(axis,)), dtype="i32")
+            chunks = self._rows(joined, axis)
+            live = joined if chunks is None else chunks.relaxed(joined, "some")
+            end, none, one = self._number(axis), self._number(0), self._number(1)
+            lo = add("reduce", add("select", live, index, end), attr=("min", (axis,)))
+            hi = add("reduce", add("select", live, add("add", index, one), none), attr=("max", (axis,)))
+            ranges.append(self._within(index, lo, hi, chunks))
+            if chunks is not None:
+                whole = chunks.relaxed(joined, "every")
+                first = add("reduce", add("select", whole, index, end), attr=("min", (axis,)))
+                broken = add("and", add("compare", index, first, attr=("ge",)), add("not", whole))
+                last = add("reduce", add("select", broken, index, end), attr=("min", (axis,)))
+                inside = self._within(index, first, last, chunks)
+                parts |= {part: add("or", parts.get(part, self.new[part]), inside, attr=("ranged",)) for part in data}
+        out = self._rebuilt(condition, parts)
+        for within in ranges:
+            out = add("and", out, within, attr=("ranged",))
         return out
+
+    def _number(self, value: int | str) -> int:
+        """A number, or the size of an axis."""
+        if isinstance(value, int):
+            return self.builder.add("constant", attr=(value,), dtype="i32")
+        return self.builder.add("cast", self.builder.add("size", attr=(value,)), dtype="i32")
+
+    def _all(self, conditions: Sequence[int]) -> int:
+        out, *others = conditions
+        for other in others:
+            out = self.builder.add("and", out, other)
+        return out
+
+    def _within(self, index: int, first: int, last: int, chunks: Chunks | None) -> int:
+        """Whether an index is within a range, whose ends are stored by themselves, whatever else is made from them."""
+        add = self.builder.add
+        ends = [add("cast", end, attr=("stored",), dtype="i32") for end in (first, last)]
+        self.stored |= set(ends)
+        low, high = ends if chunks is None else [chunks.row_of(end) for end in ends]
+        return add("and", add("compare", index, low, attr=("ge",)), add("compare", index, high, attr=("lt",)))
+
+    def _rebuilt(self, position: int, parts: Mapping[int, int]) -> int:
+        """A condition with others in place of some of those that must hold for it."""
+        op = self.graph.ops[position]
+        if position not in parts and op.kind == "and":
+            return self.builder.add("and", *(self._rebuilt(arg, parts) for arg in op.args), attr=op.attr, dtype=op.dtype)
+        return parts.get(position, self.new[position])
+
+    def _rows(self, condition: int, along: str) -> Chunks | None:
+        """The chunks of the longest axis whose indices a condition tells apart from those along another, None where it tells none."""
+        ops = self.builder.ops
+        rows = [axis for axis in ops[condition].axes if axis != along and tells_apart(ops, condition, axis, along)]
+        row = max(rows, key=self.sizes.hint, default=None)
+        return None if row is None else Chunks(self.builder, row, along, *self._chunk_axes(row))
+
+    def _chunk_axes(self, row: str) -> tuple[str, str]:
+        """The axes of chunks of rows, and of the rows of one."""
+        if row not in self._chunks:
+            taken = {axis.name for axis in self.builder.axes}
+            names = fresh(f"{row}_chunk", taken), fresh(f"{row}_row", taken)
+            extents = ceildiv(self.graph.axis(row).extent, ROWS), extent(ROWS)
+            self.builder.axes += [Axis(name, size) for name, size in zip(names, extents, strict=True)]
+            self._chunks[row] = names
+        return self._chunks[row]

@@ -44,9 +44,10 @@ class Plan:
     """
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
 
-    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask. The programs of a grid dimension
-    in `descending` are numbered from its end. `last` are the dimensions of what the last program to arrive does with the results of
-    others; see `cleave.schedule.last`. For the axes of `pieces` the dimensions are of their pieces.
+    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
+    one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
+    dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
+    the dimensions are of their pieces.
     """
 
     dims: tuple[Dim, ...]
@@ -54,6 +55,7 @@ class Plan:
     num_warps: int = 4
     num_stages: int = 3
     peeled: bool = False
+    joined: bool = False
     descending: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
@@ -73,7 +75,7 @@ class Plan:
     def __str__(self) -> str:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
-        peeled = ", peeled" if self.peeled else ""
+        peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
         return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{then}"
 
 

@@ -31,12 +31,12 @@ class Sizes:
         self._hints = {name: bound.evaluate(self.values) for name, bound in self.extents.items()}
 
     def extended(self, axes: Iterable[Axis]) -> Sizes:
-        """The same with more axes, of known extents, which a program knows nothing of."""
+        """The same with more axes, which the program as written knows nothing of."""
         out = copy(self)
         more = list(axes)
         out.axes = {**self.axes, **{axis.name: axis for axis in more}}
-        out.extents = {**self.extents, **{axis.name: axis.extent for axis in more}}
-        out._hints = {**self._hints, **{axis.name: axis.extent.evaluate({}) for axis in more}}
+        out.extents = {**self.extents, **{axis.name: self.bind(axis.extent) for axis in more}}
+        out._hints = {**self._hints, **{axis.name: out.extents[axis.name].evaluate(self.values) for axis in more}}
         return out
 
     def bind(self, source: Extent) -> Extent:

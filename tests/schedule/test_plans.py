@@ -52,8 +52,8 @@ def every_plan(graph: Graph, most: int, wanted: Callable[[Plan], bool] = lambda 
     found = [plan for plan in plans(problem, 100000) if wanted(plan)]
     ran = 0
     for plan in found[:: max(1, len(found) // most)]:
-        for peeled in (False, True):
-            chosen = replace(plan, peeled=peeled)
+        for peeled, joined in ((False, False), (True, False), (True, True)):
+            chosen = replace(plan, peeled=peeled, joined=joined)
             try:
                 kernel = KernelEmitter(problem, chosen).kernel()
             except InfeasibleError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,15 +17,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from cleave.frontend import capture
-from cleave.graph import Graph, Input, Symbol
+from cleave.graph import Graph, Input, Output, Symbol, without_dead_code
 from cleave.passes.convert_alg_to_sched import hinted_sizes
 from cleave.reference.dtypes import Array
+from cleave.reference.evaluate import evaluate
 from cleave.reference.sched import run_program
 from cleave.runtime.build import lowered
 from cleave.runtime.compile import SHARED_LIMITS, compile_module
 from cleave.runtime.execute import executable, execute
 from cleave.schedule import ScheduleOptions, candidates, space
-from cleave.schedule.program import For, Launch, Let, Program, walk
+from cleave.schedule.program import For, Launch, Let, Load, Program, walk
+from cleave.schedule.relaxed import ROWS
 from cleave.targets.triton_python import triton_file
 from tests.acceptance.pipeline import alternatives
 
@@ -65,6 +68,13 @@ def causal_documents(s: Sketch) -> int:
     return s.op("and", seen, documents(s))
 
 
+def earlier_documents(s: Sketch) -> int:
+    """Rows see keys of documents that have no higher number, but for those of a document numbered 0."""
+    other = s.op("rename", 3, attr=((("m", "n"),),))
+    none = s.builder.add("constant", attr=(0,), dtype="i32")
+    return s.op("and", s.op("compare", 3, other, attr=("ge",)), s.op("not", s.op("compare", other, none, attr=("eq",))))
+
+
 def given_mask(s: Sketch) -> int:
     """What the fourth input holds."""
     return 3
@@ -87,6 +97,18 @@ def ranged(
     return [found.program(trial) for trial in trials]
 
 
+def ways(graph: Graph) -> Iterator[tuple[str, str, Program]]:
+    """For each tile of rows and each way to walk the columns the best program with ranges, with those."""
+    found = space([graph], {}, frozenset(), H200, replace(FEW, plans=200, ranked=1000))
+    known: set[tuple[str, str]] = set()
+    for trial in found.trials(10000):
+        *_, text = found.text(trial).split(" | ")
+        way = re.findall(r"\bm grid (\d+)|$", text)[0], next((name for name in ("its ends joined", "peeled") if name in text), "")
+        if found.divisions[trial.division][1].source.ranged and way not in known:
+            known.add(way)
+            yield *way, found.program(trial)
+
+
 def final_loop(program: Program) -> For:
     """The loop over keys of the kernel that is launched last."""
     last = [step.kernel for step in program.steps if isinstance(step, Launch)][-1]
@@ -95,17 +117,33 @@ def final_loop(program: Program) -> For:
 
 
 def test_documents_get_ranges() -> None:
-    """A kernel stores from where to where each row has live keys; a tile of rows walks from the first to the last of all of its rows."""
-    program = ranged(of_documents("1024"))[0]
+    """A kernel stores from where to where any row of each chunk has live keys; a tile walks from the first to the last of its chunks."""
+    (_, _, program) = next(way for way in ways(of_documents("1024")) if way[:2] == ("128", ""))
     text = triton_file(lowered(program)).text
     first, last, *_ = re.findall(r"tl\.store\((tmp\d+)_ptr", text)
-    assert re.search(rf"{first} = tl\.load\({first}_ptr .*# \[m\]", text)
-    assert re.search(rf"range\(tl\.maximum\(0, tl\.maximum\(tl\.min\({first}, 0\), 0\) // (\d+) \* \1\), ", text)
-    assert re.search(rf"tl\.minimum\(1024, tl\.max\({last}, 0\)\), \d+\)", text)
-    body = text[text.index("# along n", text.index("range(tl.maximum")) :]
-    inside = body[: body.index("tl.store")]
+    assert len(program.kernels) == 2 and program.kernels[0].grid[0].count.constant == 1024 // ROWS
+    main = text[text.index("def attend_out(") :]
+    assert re.search(rf"{first} = tl\.load\({first}_ptr \+ m_chunk_i64\)", main)
+    assert re.search(rf"range\(tl\.maximum\(0, tl\.maximum\(tl\.minimum\({first}, {first}_2\), 0\) // (\d+) \* \1\), ", main)
+    assert re.search(rf"tl\.minimum\(1024, tl\.maximum\({last}, {last}_2\)\), \d+\)", main)
+    body = main[main.index("range(tl.maximum") :]
+    inside = body[body.index("# along n") : body.index("tl.store")]
     assert re.search(r"ids\w*\[:, None\] == ids\w*\[None, :\]", inside)
     assert first not in inside and last not in inside, "the range is not looked at again"
+
+
+def bodies(program: Program) -> list[bool]:
+    """For each loop of the kernel launched last whether it compares anything but its index and levels."""
+    loops = [statement for statement in walk(program.kernels[-1].body) if isinstance(statement, For)]
+    return [any(isinstance(part, Load) and part.buffer.name == "ids" for part in walk(loop.body)) for loop in loops]
+
+
+def test_whole_tiles_of_a_document_are_not_compared() -> None:
+    """Tiles within the run of a chunk have a body of their own, before and after which, or after it, ids are read."""
+    found = {walked: program for _, walked, program in ways(of_documents("1024"))}
+    joined, apart = found["its ends joined"], found["peeled"]
+    assert bodies(joined) == [False, True]
+    assert bodies(apart) == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -133,21 +171,78 @@ def test_an_estimate_takes_the_loop_to_be_whole() -> None:
     assert plain[-1].cost.dot_flops == bounded[-1].cost.dot_flops
 
 
-def ids_of(rng: np.random.Generator, length: int, count: int, in_order: bool) -> Array:
-    ids = rng.integers(0, count, length)
-    return np.sort(ids) if in_order else ids
+def ids_of(rng: np.random.Generator, length: int, count: int, order: str) -> Array:
+    """Negative and other ids: `sorted`, each run of `runs` in a place of its own, so that they come back later, or `random`."""
+    ids = rng.integers(-count, count, length)
+    if order == "runs":
+        return np.repeat(ids, rng.integers(1, 120, length))[:length]
+    return np.sort(ids) if order == "sorted" else ids
 
 
-@pytest.mark.parametrize("mask", [documents, causal_documents])
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("length", [1, 3, 17, 300])
-def test_documents_agree(mask: Mask, in_order: bool, length: int) -> None:
-    rng = np.random.default_rng(length)
+@cache
+def in_each_way(length: int, mask: Mask) -> tuple[Graph, tuple[tuple[str, str, Program], ...]]:
+    """Rows that see of documents what a mask says, and the programs for it."""
     graph = of_documents(str(length), mask)
-    programs = ranged(graph, options=FEW)
-    assert programs
-    for program in programs:
-        agrees(graph, program, changed={"ids": ids_of(rng, length, 5, in_order)})
+    return graph, tuple(ways(graph))
+
+
+@pytest.mark.parametrize("mask", [documents, causal_documents, earlier_documents])
+@pytest.mark.parametrize("length", [1, 17, 300])
+def test_documents_agree(mask: Mask, length: int) -> None:
+    """In tiles smaller and larger than a chunk, walked in one loop to three."""
+    graph, found = in_each_way(length, mask)
+    assert len(found) >= (1 if length == 1 else 3)
+    if length == 300:
+        assert {("16", "peeled"), ("64", ""), ("256", "its ends joined")} <= {way[:2] for way in found}
+    for seed, (_, _, program) in enumerate(found):
+        rng = np.random.default_rng(seed)
+        order = ("sorted", "runs", "random")[seed % 3]
+        agrees(graph, program, changed={"ids": ids_of(rng, length, int(rng.integers(1, 4)), order)})
+
+
+def stored_ranges(graph: Graph, ids: Array) -> tuple[Array, ...]:
+    """First and last live column of each chunk of rows, and those of the run that all of its rows see."""
+    found = space([graph], {}, frozenset(), H200, FEW)
+    source = next(candidate.source for _, candidate in found.divisions if candidate.source.ranged)
+    outputs = tuple(Output(cut, " ".join(source.graph.ops[cut].axes), "i32") for cut in source.cuts)
+    data = [np.zeros((2, len(ids), 16))] * 3
+    return evaluate(without_dead_code(replace(source.graph, outputs=outputs)), [*data, ids], {})
+
+
+def test_ranges_of_documents_are_as_narrow_as_chunks() -> None:
+    """Where documents follow one another: of 70, 130 and 100 rows, so that the first and the third chunk lie within one."""
+    first, last, whole, end = stored_ranges(of_documents("300"), np.repeat([-2, 5, 7], [70, 130, 100]))
+    assert [*zip(first, last, strict=True)] == [(0, 70), (0, 200), (70, 200), (70, 300), (200, 300)]
+    assert [(whole[chunk], end[chunk]) for chunk in (0, 2, 4)] == [(0, 70), (70, 200), (200, 300)]
+    assert all(whole[chunk] == 300 for chunk in (1, 3))
+
+
+def recent(s: Sketch) -> int:
+    """Rows see the last 600 columns up to their own."""
+    row, column = (s.op("iota", attr=(axis,)) for axis in ("m", "n"))
+    near = s.op("compare", s.op("sub", row, column), s.builder.add("constant", attr=(600,)), attr=("lt",))
+    return s.op("and", s.op("compare", column, row, attr=("le",)), near)
+
+
+def test_three_short_loops_cost_more_than_two() -> None:
+    """Each loop waits for what it loads first: where few tiles are live, those that need a mask are best walked together."""
+    found = space([masked(recent, [], "4000", "4000")], {}, frozenset(), H200, replace(FEW, ranked=1000))
+    seconds = {found.text(trial): trial.seconds for trial in found.trials(1000)}
+    pairs = [(took, seconds[text.replace(", its ends joined", "")]) for text, took in seconds.items() if "its ends joined" in text]
+    assert pairs and all(joined < 1.05 * apart for joined, apart in pairs)
+    assert pairs[0][0] < pairs[0][1]
+
+
+def test_joined_ends_reach_no_further() -> None:
+    """Columns past all tiles of rows are not walked when a loop leaves out the middle."""
+    graph = masked(recent, [], "700", "1200")
+    found = space([graph], {}, frozenset(), H200, replace(FEW, ranked=1000))
+    trial = next(trial for trial in found.trials(1000) if re.search(r"m grid 64.* n loop 16.*its ends joined", found.text(trial)))
+    rng = np.random.default_rng(0)
+    data = [rng.standard_normal((2, length, 16)) for length in (700, 1200, 1200)]
+    data[2][:, 704:] = np.nan
+    (out,) = run_program(found.program(trial), data, {})
+    assert not np.isnan(out).any()
 
 
 def test_sizes_known_at_run_time() -> None:
@@ -157,7 +252,7 @@ def test_sizes_known_at_run_time() -> None:
     assert programs
     rng = np.random.default_rng(0)
     for length in (1, 3, 17, 300):
-        agrees(graph, programs[0], {"N": length}, changed={"ids": ids_of(rng, length, 4, True)})
+        agrees(graph, programs[0], {"N": length}, changed={"ids": ids_of(rng, length, 4, "sorted")})
 
 
 def of_any_size(kind: str) -> Graph:
@@ -244,7 +339,7 @@ def test_given_numbers_bound_loops(predicate: str, first: bool, axes: str, peel:
     """Without ranges, and whatever integer is given: were there sums that overflow, the largest would end the loop before it began."""
     graph = compared(predicate, first, axes)
     assert not ranged(graph, options=FEW)
-    found = candidates([graph], {}, frozenset(), H200, ScheduleOptions(plans=24, peel=True), count=100)
+    found = candidates([graph], {}, frozenset(), H200, ScheduleOptions(plans=24, ranked=400, peel=True), count=400)
     program = next(program for program in found if ("peeled" in program.notes[-1]) == peel)
     loop = final_loop(program)
     constants = [

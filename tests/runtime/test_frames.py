@@ -98,11 +98,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     return made
 
 
-def on_gpu(
-    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, weights: Sequence[int] = ()
-) -> tuple[Compiled, CudaBound]:
+def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, **options: Any) -> tuple[Compiled, CudaBound]:
     """The function compiled, with a short way for calls like this one."""
-    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, weights=weights)
+    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, **options)
     (ready,) = compiled._executables
     binaries = {
         step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
@@ -444,6 +442,20 @@ def test_an_early_launch_goes_through_the_driver(machine: Machine) -> None:
     found = machine.passed()
     assert machine.driver.torch == 3 * machine.static and len(found) == len(wanted) == 2
     assert first.data_ptr() in found[0][1] and second.data_ptr() in found[1][1]
+
+
+def test_sizes_are_passed_after_addresses(machine: Machine) -> None:
+    """Of a program for any number of rows and columns; the long way passes them alike."""
+    m, n = (torch.export.Dim(name, min=2) for name in ("m", "n"))
+    inputs = torch.randn(48, 80), torch.randn(80), torch.randn(48, 80)
+    compiled, bound = on_gpu(scaled, *inputs, dynamic_shapes=({0: m, 1: n}, {0: n}, {0: m, 1: n}), scratch=8)
+    (step,) = bound.steps
+    assert isinstance(step, Launch) and step.scalars
+    short = compiled(*inputs)
+    bound(*inputs)
+    (_, quick), (_, slow) = machine.passed()
+    at = quick.index(short.data_ptr())
+    assert quick[len(step.slots) : -1] == list(step.scalars) and [*quick[:at], *quick[at + 1 :]] == [*slow[:at], *slow[at + 1 :]]
 
 
 def test_the_long_way_launches_alike(machine: Machine) -> None:

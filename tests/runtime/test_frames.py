@@ -274,7 +274,10 @@ def test_a_captured_run_has_workspaces_of_its_own(machine: Machine) -> None:
         frame = bound.frame(3)
         assert frame.pool is not bound.pools[3]
         kept.append({frame.workspaces[number].data_ptr() for number in zeroed})
+        machine.passed()
         compiled(*inputs)
+        ((_, values),) = machine.passed()
+        assert not {tensor.data_ptr() for tensor in bound.pools[3][0].workspaces} & set(values)
     machine.captured = False
     (frame,) = bound.pools[3]
     kept.append({frame.workspaces[number].data_ptr() for number in zeroed})

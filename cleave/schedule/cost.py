@@ -321,7 +321,7 @@ class Measure:
         self.begun += sum(before for before, count in zip(self.within, counts, strict=True) if count or unsure) / len(self.places)
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
-        self.updated.update(id(entry.inner) for entry in op.carried)
+        self.updated.update(id(var) for entry in op.carried for var in (entry.inner, entry.out))
         self.carried = max(self.carried, sum(_elements(entry.inner) * max(4, BYTES[entry.inner.type.dtype]) for entry in op.carried))
         outer, self.within = self.within, tuple(before * count for before, count in zip(self.within, counts, strict=True))
         average = sum(self.within) / len(self.places)
@@ -488,8 +488,8 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
     chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step)
-    # While a loop begins, only other blocks keep the units busy.
-    idle = walk.begun * LATENCY / blocks
+    # While a loop after another begins, only other blocks keep the units busy.
+    idle = max(0.0, walk.begun - 1) * LATENCY / blocks
     times = {
         largest: rounds * (busy + idle),
         "memory": memory / target.bandwidth,

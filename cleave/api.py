@@ -28,6 +28,7 @@ from .prepared import Prepared
 from .remarks import collected
 from .runtime import tuner
 from .runtime.cache import Store, key_of, versions
+from .runtime.cuda import CudaBound
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .runtime.versions import shortcuts
@@ -289,6 +290,11 @@ class Compiled:
         if self._entries and isinstance(known, str):
             text = f"{len(self._entries)} of at most {ENTRIES} kinds of calls are compared in Python, which takes microseconds more"
             remarks = (*remarks, f"{text}: {known}")
+        if self._entries and not isinstance(known, str) and isinstance(known.launch, str):
+            remarks = (*remarks, f"kernels are launched through ctypes, which takes longer: {known.launch}")
+        for bound in self._bounds.values():
+            for problem, count in bound.refused.items() if isinstance(bound, CudaBound) else ():
+                remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
         return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
 
 

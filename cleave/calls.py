@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import add, itemgetter
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from .frontend import Bindings
 from .frontend.bindings import Source
 from .prepared import Prepared
 from .runtime.cuda import CudaBound
+from .runtime.direct import written
 from .runtime.guards import KINDS, guard
 from .runtime.versions import current_device
 
@@ -27,10 +27,11 @@ class Entry:
     """
     A bound program with the arguments it takes.
 
-    `call` is from the arguments of a call to its result, `NotImplemented` where they are not as they were.
+    `call` is from the arguments of a call to its result, `NotImplemented` where they are not as they were; `text` is its source.
     """
 
     call: Callable[[tuple[Any, ...]], Any]
+    text: str
 
 
 def entry_of(
@@ -69,10 +70,10 @@ def entry_of(
     sources += [(at, 0) for at in range(len(places) + len(owned), len(tensors))]
     if any(type(tensor) not in KINDS for tensor in tensors) or not (bound.kernels_only or not any(offset for _, offset in sources)):
         return None
-    return Entry(_call(bindings, bound, flat, places, owned, tensors, sources, prepared))
+    return _entry(bindings, bound, flat, places, owned, tensors, sources, prepared)
 
 
-def _call(
+def _entry(
     bindings: Bindings,
     bound: CudaBound,
     flat: Sequence[Any],
@@ -81,45 +82,37 @@ def _call(
     tensors: Sequence[torch.Tensor],
     sources: Sequence[tuple[int, int]],
     prepared: Prepared | None,
-) -> Callable[[tuple[Any, ...]], Any]:
-    """The function that an entry calls, with everything it looks at at hand: what it does takes as long as finding it would."""
-    count, device = len(flat), bound.index
-    guarded, pointer, current, run_at = guard(tensors), torch.Tensor.data_ptr, current_device(), bound.run_at
-    others: list[tuple[int, Any, Any]] = [(at, type(value), value) for at, value in enumerate(flat) if not isinstance(value, torch.Tensor)]
-    all_given = len(places) == count and not owned and prepared is None
-    order, offsets = [at for at, _ in sources], [offset for _, offset in sources]
-    in_order, whole = order == [*range(len(tensors))], not any(offsets)
-    # An itemgetter of one place gives no tuple.
-    picked: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] = (
-        itemgetter(*order) if len(order) > 1 else lambda given: [given[at] for at in order]
-    )
+) -> Entry:
+    """The function that an entry calls, written out with everything it looks at at hand: what it does takes as long as finding it would."""
+    index = bound.index
+    names: dict[str, Any] = {"guarded": guard(tensors), "bindings": bindings, "prepared": prepared}
+    lines = [f"if len(args) != {len(flat)}:", "    return NotImplemented"]
+    if flat:
+        lines.append(f"{', '.join(f'a{at}' for at in range(len(flat)))}, = args")
+    for at, value in enumerate(flat):
+        if not isinstance(value, torch.Tensor):
+            names |= {f"k{at}": type(value), f"v{at}": value}
+            lines += [f"if type(a{at}) is not k{at} or a{at} != v{at}:", "    return NotImplemented"]
+    given = [*(f"a{place}" for place in places), *(f"o{number}" for number in range(len(owned)))]
+    names |= {f"o{number}": tensor for number, tensor in enumerate(owned)}
+    if prepared is not None:
+        found = [f"f{number}" for number in range(len(tensors) - len(given))]
+        lines += ["found = prepared.found(prepared.weights(args))", "if found is None:", "    return NotImplemented"]
+        lines.append(f"{', '.join(found)}, = found")
+        given += found
+    lines += [f"if not guarded({', '.join(given)}):", "    return NotImplemented"]
+    inputs = [given[at] for at, _ in sources]
+    addresses = [f"{given[at]}.data_ptr()" + (f" + {offset}" if offset else "") for at, offset in sources]
+    body, known = written(bound, inputs, addresses)
+    names |= {**known, "index": index}
     single = len(bindings.outputs) == 1 and bindings.outputs[0].kind == "graph" and bindings.out_spec.is_leaf()
-
-    def call(args: tuple[Any, ...]) -> Any:
-        if len(args) != count:
-            return NotImplemented
-        for place, kind, known in others:
-            if type(args[place]) is not kind or args[place] != known:
-                return NotImplemented
-        given: Sequence[torch.Tensor] = args if all_given else [*[args[place] for place in places], *owned]
-        if prepared is not None:
-            found = prepared.found(prepared.weights(args))
-            if found is None:
-                return NotImplemented
-            given = [*given, *found]
-        if not guarded(*given):
-            return NotImplemented
-        inputs = given if in_order else picked(given)
-        addresses = map(pointer, inputs)
-        if not whole:
-            addresses = map(add, addresses, offsets)
-        if current() == device:
-            made = run_at(addresses, inputs)
-        else:
-            with torch.cuda.device(device):
-                made = run_at(addresses, inputs)
-        if made is None:
-            return NotImplemented
-        return made[0] if single else bindings.results(args, made)
-
-    return call
+    made = ", ".join(f"r{number}" for number in range(len(bound.outputs)))
+    body.append("return r0" if single else f"return bindings.results(args, [{made}])")
+    if torch.cuda.device_count() > 1:
+        names |= {"current": current_device(), "on": torch.cuda.device}
+        lines += ["if current() != index:", "    with on(index):", *(f"        {line}" for line in body)]
+    lines += body
+    text = "\n".join(["def call(args):", *(f"    {line}" for line in lines), ""])
+    exec(compile(text, f"<call of {bound.plan.name}>", "exec"), names)
+    # Among its own names it would be garbage that only the collector finds, with the weights.
+    return Entry(names.pop("call"), text)

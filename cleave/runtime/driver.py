@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -125,7 +125,7 @@ class Launcher:
 
     Argument i of the kernel is what lies in `cells[slots[i]]` when it is launched; then come `scalars`, then the address of scratch
     memory. Launches may share cells, so that each address is written once for all of them. An `early` launch may begin before the launch
-    before it has ended.
+    before it has ended. `call(*arguments)` launches and gives the driver's answer, which is for `again` where it is not 0.
     """
 
     def __init__(
@@ -160,18 +160,23 @@ class Launcher:
             self._attribute = _Attribute(kind=_PROGRAMMATIC_SERIALIZATION, value=1)
             self._configuration.attributes = ctypes.addressof(self._attribute)
             self._configuration.attribute_count = 1
-        self._arguments = (ctypes.byref(self._configuration), loaded.handle, ctypes.byref(self._pointers), None)
-        self._call = _library().cuLaunchKernelEx
+        self.arguments = (ctypes.byref(self._configuration), loaded.handle, ctypes.byref(self._pointers), None)
+        self.call: Callable[..., int] = _library().cuLaunchKernelEx
 
     def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> None:
         """Launches with what the cells hold; the tensors that a step is given are not looked at. Raises: DriverError."""
-        code = self._call(*self._arguments)
+        code = self.call(*self.arguments)
         if code:
-            self._again(code)
+            self.again(code)
 
-    def _again(self, code: int) -> None:
+    def enter(self) -> None:
+        """Makes the context of the device current in this thread."""
+        _make_current(self._device)
+
+    def again(self, code: int) -> None:
+        """What to do when the driver answers with an error: launches again in a thread that had no context. Raises: DriverError."""
         if code == _INVALID_CONTEXT:
-            _make_current(self._device)
-            code = self._call(*self._arguments)
+            self.enter()
+            code = self.call(*self.arguments)
         if code:
             _check(code, f"launching {self._loaded.binary.name}")

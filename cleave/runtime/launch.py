@@ -38,12 +38,16 @@ Step: TypeAlias = Callable[[Sequence[torch.Tensor]], None]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch with its sizes known: how many programs, the place of each buffer among those of the plan, and the scalars."""
+    """
+    A launch with its sizes known: how many programs, the place of each buffer among those of the plan, and the scalars. It may be `early`
+    where a launch of the same run comes right before: what else is on the stream may still be making the inputs.
+    """
 
     call: Call
     programs: int
     slots: tuple[int, ...]
     scalars: tuple[int, ...]
+    early: bool = False
 
 
 class Kernels(Protocol):
@@ -199,7 +203,8 @@ class Bound:
     def _launch(self, step: Call, total: int) -> Launch:
         slots = tuple(self._slots[name] for name in step.buffers)
         strides = [self.places[slot].strides for slot in slots]
-        return Launch(step, total, slots, tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars))
+        scalars = tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars)
+        return Launch(step, total, slots, scalars, step.early and bool(self.steps) and isinstance(self.steps[-1], Launch))
 
     def fitted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The inputs, copied where they are not what the kernels were made for. Raises: CleaveError as `fitting`."""

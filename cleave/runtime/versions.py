@@ -124,10 +124,15 @@ class Shortcuts:
     method `check(*tensors)`: whether others have the same Python types, sizes, strides, dtypes, devices, dispatch keys (which
     include the kinds of negated and conjugated views) and need of gradients, and are distinct objects. `empty(sizes, strides, dtype)` is
     `torch.empty_strided` on the current CUDA device.
+
+    `launch(function, x, y, z, warps, shared, kinds, arguments, stream)` launches a kernel for a driver's handle and a grid; a letter
+    of `kinds` for each argument says how an integer is passed: `O` an address, `l` a signed one of 64 bits. Where the driver refuses it
+    raises RuntimeError. It does not let other Python threads run while it waits for room in the queue. If there is none: why.
     """
 
     guards: Any
     empty: Callable[[tuple[int, ...], tuple[int, ...], Any], Any]
+    launch: Callable[..., object] | str = "it was not looked for"
 
 
 @lru_cache(maxsize=1)
@@ -141,9 +146,21 @@ def shortcuts(installed: str | None = None) -> Shortcuts | str:
         return f"torch {text} was not tried, only {_TRIED[0][0]}.{_TRIED[0][1]} to {_TRIED[1][0]}.{_TRIED[1][1]}"
     found = cast(Any, torch)._C._dynamo.guards
     try:
-        return Shortcuts(found.TensorGuards, found._empty_strided_cuda)
+        return Shortcuts(found.TensorGuards, found._empty_strided_cuda, tried(text, cast(Any, torch)._C))
     except AttributeError as problem:
         return f"torch {text}: {problem}"
+
+
+def tried(text: str, library: Any) -> Callable[..., object] | str:
+    """The launcher of a version of torch, after a launch without blocks, which does nothing but show that it takes these arguments."""
+    launcher = getattr(library, "_StaticCudaLauncher", None)
+    if launcher is None:
+        return f"torch {text} has no _StaticCudaLauncher"
+    try:
+        launcher._launch_kernel(0, 0, 1, 1, 1, 0, "Ol", (0, -1), 0)
+    except Exception as problem:
+        return f"torch {text}: {type(problem).__name__}: {problem}"
+    return launcher._launch_kernel
 
 
 def quiet() -> None:

@@ -44,6 +44,11 @@ EXPENSIVE = (
 SHARED_RATE = 200e9
 LATENCY = 0.9e-6
 STEP = 0.12e-6
+STALL = 0.3e-6
+"""
+What a step of a loop with dots waits for loads that feed none of them, which Triton does not load ahead, in seconds: what a sum of squares
+beside a product took on one H200.
+"""
 OVERLAP_LOSS = 0.8
 """The share of vector work that dots of the same program do not hide, as fitted to fused loops on one H200."""
 UNEVEN_TAIL = 0.5
@@ -142,6 +147,7 @@ class Measure:
         self.places = places
         self.steps = (0.0,) * len(places)
         self.begun = 0.0
+        self.stalled = 0.0
         self.counts = Counts()
         self.last = Counts()
         self.arrivals = 0
@@ -160,6 +166,7 @@ class Measure:
         self.updated: set[int] = set()
         self.widest = 0
         self.operands = _dot_operands(kernel.body)
+        self.feeding = _feeding(kernel.body)
         self.unique = _unique_bytes(kernel, sizes)
         self.ends = {axis: id(var) for axis, var in kernel.extents}
         for name, var in kernel.sizes:
@@ -321,12 +328,15 @@ class Measure:
         self.begun += sum(before for before, count in zip(self.within, counts, strict=True) if count or unsure) / len(self.places)
         # What is carried stays in registers to the end, and updates happen in place.
         self.kept.update(entry.inner.type.dims for entry in op.carried)
-        self.updated.update(id(entry.inner) for entry in op.carried)
+        self.updated.update(id(var) for entry in op.carried for var in (entry.inner, entry.out))
         self.carried = max(self.carried, sum(_elements(entry.inner) * max(4, BYTES[entry.inner.type.dtype]) for entry in op.carried))
         outer, self.within = self.within, tuple(before * count for before, count in zip(self.within, counts, strict=True))
         average = sum(self.within) / len(self.places)
         self.steps = tuple(before + more for before, more in zip(self.steps, self.within, strict=True))
         self.counts.steps += average
+        loads = [each for each in op.body if isinstance(each, Load) and id(each.out) not in self.feeding]
+        if loads and any(isinstance(each, Dot) for each in op.body):
+            self.stalled += max(self.within)
         outside, self.staged = self.staged, Staged()
         self.body(op.body, average, True)
         outside.enclose(self.staged)
@@ -420,6 +430,20 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
     return out
 
 
+def _feeding(body: Sequence[Statement]) -> frozenset[int]:
+    """The variables that dots read, as they are or computed from."""
+    made = {id(statement.out): statement for statement in statements_of(tuple(body)) if isinstance(statement, Let)}
+    pending = [side for statement in statements_of(tuple(body)) if isinstance(statement, Dot) for side in (statement.a, statement.b)]
+    out: set[int] = set()
+    while pending:
+        var = pending.pop()
+        if id(var) not in out:
+            out.add(id(var))
+            maker = made.get(id(var))
+            pending += maker.args if maker is not None else ()
+    return frozenset(out)
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """Registers a thread of a kernel needs, bytes of shared memory of a block, and whether its exact dots spill."""
@@ -487,9 +511,9 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
     step = max(STEP, LATENCY / ahead)
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
-    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step)
-    # While a loop begins, only other blocks keep the units busy.
-    idle = walk.begun * LATENCY / blocks
+    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL
+    # While a loop after another begins, only other blocks keep the units busy.
+    idle = max(0.0, walk.begun - 1) * LATENCY / blocks
     times = {
         largest: rounds * (busy + idle),
         "memory": memory / target.bandwidth,

@@ -21,7 +21,7 @@ class HostText:
     def __init__(self, plan: Plan, function: str, kernels: Mapping[str, str], taken: frozenset[str]) -> None:
         self.plan = plan
         self.kernels = kernels
-        self.names = Names(taken | {function, "programs"})
+        self.names = Names(taken | {function, "programs", "running"})
         self.buffers = {buffer.name: self.names.fresh(buffer.name) for buffer in (*plan.inputs, *plan.outputs)}
         self.layouts = {
             buffer.name: parse_layout(layout) for buffer, layout in zip((*plan.inputs, *plan.outputs), plan.layouts, strict=True)
@@ -131,11 +131,13 @@ class HostText:
             for text in map(self.extent, step.grid)
             if text != "1"
         ]
+        if step.early:
+            self.line("running = programs")
         self.line(f"programs = {self.product(counts)}" + ("  # fastest varying first" if len(counts) > 1 else ""))
         arguments = [*(self.buffers[name] for name in step.buffers), *(self.scalar(scalar, step) for scalar in step.scalars)]
         arguments += [f"num_warps={step.num_warps}", f"num_stages={step.num_stages}"]
         if step.early:
-            arguments.append('**({"launch_pdl": True} if COMPILED else {})')
+            arguments.append('**({"launch_pdl": True} if COMPILED and running else {})')
         self.line("if programs:")
         text = f"    {self.kernels[step.kernel]}[(programs,)]({', '.join(arguments)})"
         if len(text) <= 116:

@@ -53,4 +53,4 @@ sched.program @f sizes [m = 8] (%x: !sched.buffer<[m : 1], f32> layout "m", %w: 
 // TRITON:      def second
 // TRITON:        if COMPILED:
 // TRITON-NEXT:     gdc_wait()
-// TRITON:      **({"launch_pdl": True} if COMPILED else {})
+// TRITON:      **({"launch_pdl": True} if COMPILED and running else {})

@@ -8,6 +8,7 @@ import numpy as np
 
 from cleave.algebra import gate, stabilize
 from cleave.algebra.probes import Probe, results
+from cleave.extents import sizes_of
 from cleave.graph import Graph
 from cleave.layouts import layout_axes, memory_shape
 from cleave.reference.dtypes import Array
@@ -41,7 +42,7 @@ def run_tiles(program: Program, graph: Graph, inputs: Sequence[Array], sizes: Ma
 
     Inputs are laid out over the axes that `graph.inputs` list.
     """
-    extents = {axis: extent.evaluate(sizes) for axis, extent in program.sizes}
+    extents = sizes_of(program.sizes, sizes)
     laid_out: list[Array] = []
     for entry, value in zip(graph.inputs, inputs, strict=True):
         order = layout_axes(entry.layout)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from types import SimpleNamespace
 
 import pytest
 
 from cleave.runtime import driver
 from cleave.runtime.binary import Binary, entry_of
 from cleave.runtime.driver import Cells, DriverError, Function, Launcher, addressed
+from cleave.runtime.versions import tried
 from tests.runtime.made_up import FakeDriver
 
 BINARY = Binary("k", "sm_90", "k", b"", 256, 4096, 64, 0, 4, 2, 16)
@@ -52,6 +54,16 @@ def test_a_launch_passes_what_the_kernel_takes(monkeypatch: pytest.MonkeyPatch) 
     one = launcher(FakeDriver(), monkeypatch)
     with pytest.raises(AssertionError, match="passes what the kernel takes"):
         Launcher(one._loaded, 12, addressed(2), [0, 1], [5], 0, 0)
+
+
+def test_torchs_launcher_is_tried_before_it_is_used() -> None:
+    """Without a launch. Where there is none, or it takes other arguments, the reason is known."""
+    fake = FakeDriver()
+    assert tried("2.13", SimpleNamespace(_StaticCudaLauncher=fake)) == fake._launch_kernel and fake.torch == 0
+    assert tried("2.13", SimpleNamespace()) == "torch 2.13 has no _StaticCudaLauncher"
+    other = SimpleNamespace(_launch_kernel=lambda function, grid, kinds, arguments, stream: None)
+    reason = tried("2.13", SimpleNamespace(_StaticCudaLauncher=other))
+    assert isinstance(reason, str) and reason.startswith("torch 2.13: TypeError: ")
 
 
 def test_limits_of_a_block() -> None:

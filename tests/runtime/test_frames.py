@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +19,10 @@ from cleave.api import Compiled
 from cleave.runtime import cuda, driver, guards
 from cleave.runtime.binary import Binary
 from cleave.runtime.cuda import SCRATCH_ALIGNMENT, CudaBound
+from cleave.runtime.driver import DriverError
+from cleave.runtime.launch import Launch
 from cleave.runtime.plan import Call
-from cleave.runtime.versions import Shortcuts, shortcuts
+from cleave.runtime.versions import Shortcuts, shortcuts, tried
 from tests.runtime.made_up import FakeDriver
 
 
@@ -35,11 +38,18 @@ class Loading(FakeDriver):
 
     cuModuleLoadData = cuModuleGetFunction = cuFuncSetAttribute = cuFuncSetCacheConfig = cuFuncGetAttribute = loaded
 
-    def cuLaunchKernelEx(self, configuration: Any, function: Any, arguments: Any, extra: None) -> int:
+    def _act(self) -> None:
         act, self.meanwhile = self.meanwhile, None
         if act is not None:
             act()
+
+    def cuLaunchKernelEx(self, configuration: Any, function: Any, arguments: Any, extra: None) -> int:
+        self._act()
         return super().cuLaunchKernelEx(configuration, function, arguments, extra)
+
+    def _launch_kernel(self, *given: Any) -> None:
+        self._act()
+        super()._launch_kernel(*given)
 
 
 TORCH: Any = torch
@@ -52,9 +62,8 @@ class Machine:
     driver: Loading = field(default_factory=Loading)
     stream: int = 0
     captured: bool = False
-    quick: Shortcuts | str = field(
-        default_factory=lambda: Shortcuts(TORCH._C._dynamo.guards.TensorGuards, TORCH._C._dynamo.guards._empty_strided_cpu)
-    )
+    quick: Shortcuts | str = "not tried"
+    static: bool = False
 
     def passed(self) -> list[tuple[int, list[int]]]:
         """The stream and the values of every launch since asked last."""
@@ -62,9 +71,13 @@ class Machine:
         return [(stream or 0, values) for _, _, _, stream, values in seen]
 
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine()
+@pytest.fixture(params=["static", "ctypes"])
+def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Machine:
+    """With torch's launcher and without."""
+    made = Machine(static=request.param == "static")
+    found = TORCH._C._dynamo.guards
+    launch = tried("2.13", SimpleNamespace(_StaticCudaLauncher=made.driver) if made.static else None)
+    made.quick = Shortcuts(found.TensorGuards, found._empty_strided_cpu, launch)
     here = threading.local()
     for place, name, value in (
         (driver, "_library", lambda: made.driver),
@@ -85,11 +98,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return made
 
 
-def on_gpu(
-    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, weights: Sequence[int] = ()
-) -> tuple[Compiled, CudaBound]:
+def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, **options: Any) -> tuple[Compiled, CudaBound]:
     """The function compiled, with a short way for calls like this one."""
-    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, weights=weights)
+    compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, **options)
     (ready,) = compiled._executables
     binaries = {
         step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
@@ -141,8 +152,11 @@ def test_a_launch_gets_the_addresses_of_this_call(machine: Machine, quick: bool)
         result = compiled(*inputs)
         assert isinstance(result, torch.Tensor) and result.shape == (16, 512) and result.dtype == torch.float32
         assert machine.passed() == [(stream, [*(tensor.data_ptr() for tensor in (*inputs, result)), 0])]
-    assert bound.kernels_only and len(bound._pools) == 2
-    assert ("compared in Python" in str(compiled.report())) is not quick
+    framed = not (quick and machine.static)
+    assert bound.kernels_only and len(bound.pools) == 2 * framed and machine.driver.torch == 3 * (not framed)
+    report = str(compiled.report())
+    assert ("compared in Python" in report) is not quick
+    assert ("through ctypes, which takes longer: torch 2.13 has no _StaticCudaLauncher" in report) is (quick and not machine.static)
 
 
 def test_other_arguments_take_the_long_way(machine: Machine) -> None:
@@ -165,8 +179,7 @@ def test_other_arguments_take_the_long_way(machine: Machine) -> None:
         assert refused(compiled, args)
     assert not refused(compiled, (wide[:-1].view(16, 512), g, w))
     assert len(machine.passed()) == 1
-    (pool,) = bound._pools.values()
-    assert len(pool) == 1
+    assert [len(pool) for pool in bound.pools.values()] == ([] if machine.static else [1])
 
 
 def test_parts_of_arguments_and_fixed_values_are_passed(machine: Machine) -> None:
@@ -243,7 +256,7 @@ def test_workspaces_belong_to_a_stream(machine: Machine) -> None:
         ((_, values),) = machine.passed()
         own.append(set(values) - {tensor.data_ptr() for tensor in (*inputs, result)} - {0})
     assert own[0] == own[2] and len(own[0] & own[1]) < len(bound.workspaces)
-    frames = [bound._pools[stream][0] for stream in (0, 7)]
+    frames = [bound.pools[stream][0] for stream in (0, 7)]
     assert not {tensor.data_ptr() for tensor in frames[0].workspaces} & {tensor.data_ptr() for tensor in frames[1].workspaces}
     assert {tensor.data_ptr() for tensor in frames[0].workspaces} <= own[0]
 
@@ -258,12 +271,15 @@ def test_a_captured_run_has_workspaces_of_its_own(machine: Machine) -> None:
     zeroed = [number for number, place in enumerate(bound.workspaces) if place.zeroed]
     kept: list[set[int]] = []
     for _ in range(2):
-        frame = bound._frame(3)
-        assert frame.pool is not bound._pools[3]
+        frame = bound.frame(3)
+        assert frame.pool is not bound.pools[3]
         kept.append({frame.workspaces[number].data_ptr() for number in zeroed})
+        machine.passed()
         compiled(*inputs)
+        ((_, values),) = machine.passed()
+        assert not {tensor.data_ptr() for tensor in bound.pools[3][0].workspaces} & set(values)
     machine.captured = False
-    (frame,) = bound._pools[3]
+    (frame,) = bound.pools[3]
     kept.append({frame.workspaces[number].data_ptr() for number in zeroed})
     assert len(set.union(*kept)) == 3 * len(zeroed)
 
@@ -279,10 +295,12 @@ def test_a_call_within_a_call_shares_nothing_with_it(machine: Machine, function:
     inner, outer = (values for _, values in machine.passed())
     assert {tensor.data_ptr() for tensor in (*second, results[0])} <= set(inner)
     assert {tensor.data_ptr() for tensor in (*first, results[1])} <= set(outer)
-    one, other = bound._pools[0]
-    assert not {tensor.data_ptr() for tensor in one.workspaces} & {tensor.data_ptr() for tensor in other.workspaces}
     compiled(*first)
-    assert len(bound._pools[0]) == 2
+    if machine.static and not bound.workspaces:
+        assert not bound.pools
+        return
+    one, other = bound.pools[0]
+    assert not {tensor.data_ptr() for tensor in one.workspaces} & {tensor.data_ptr() for tensor in other.workspaces}
 
 
 def test_threads_pass_their_own_addresses(machine: Machine) -> None:
@@ -312,11 +330,135 @@ def test_scratch_memory_is_aligned_and_follows_the_scalars(machine: Machine) -> 
     compiled, bound = on_gpu(scaled, *inputs, scratch=24)
     compiled(*inputs)
     ((_, values),) = machine.passed()
-    (frame,) = bound._pools[0]
+    (frame,) = bound.pools[0]
     (memory,) = frame.workspaces
     programs = next(iter(bound.steps)).programs  # pyright: ignore[reportAttributeAccessIssue]
     end = memory.data_ptr() + memory.numel() * 4
     assert values[-1] % SCRATCH_ALIGNMENT == 0 and memory.data_ptr() <= values[-1] and values[-1] + 24 * programs <= end
+
+
+@pytest.mark.parametrize("machine", ["static"], indirect=True)
+def test_what_torch_refuses_the_driver_launches(machine: Machine) -> None:
+    """As in a thread without a context, or if the launcher took other arguments; the report says so. What both refuse is an error."""
+    for function, inputs in ((scaled, rows()), (sums, long())):
+        compiled, bound = on_gpu(function, *inputs)
+        compiled._bounds[None] = bound
+        compiled(*inputs)
+        ((_, wanted),) = machine.passed()
+        for problem in (RuntimeError("invalid device context"), TypeError("takes ten arguments")):
+            machine.driver.refusals = [problem]
+            before, result = machine.driver.current, compiled(*inputs)
+            ((_, values),) = machine.passed()
+            assert values.count(result.data_ptr()) == 1 and len(set(values) ^ set(wanted)) in (0, 2)
+            assert machine.driver.current == before + 1
+            assert f"refused 1 launches, which the driver then made: {type(problem).__name__}: {problem}" in str(compiled.report())
+        left = [len(pool) for pool in bound.pools.values()]
+        machine.driver.codes = [701]
+        machine.driver.refusals = [RuntimeError("unknown")]
+        with pytest.raises(DriverError, match="out of something"):
+            compiled(*inputs)
+        # What its workspaces hold is not known.
+        assert left == [1] and not bound.pools[0] and len(machine.passed()) == 1
+
+
+def test_another_device_is_made_current(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are several; the work is the same."""
+    entered: list[object] = []
+
+    def entering(index: object) -> contextlib.AbstractContextManager[None]:
+        entered.append(index)
+        return contextlib.nullcontext()
+
+    now: list[int | None] = [1]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(calls, "current_device", lambda: lambda: now[0])
+    inputs = rows()
+    compiled, bound = on_gpu(scaled, *inputs)
+    monkeypatch.setattr(torch.cuda, "device", entering)
+    compiled, _ = on_gpu(scaled, *inputs)
+    entered.clear()
+    for now[0], count in ((1, 1), (None, 1), (0, 2)):
+        result = compiled(*inputs)
+        assert len(entered) == count and set(entered) == {bound.index}
+        assert machine.passed() == [(0, [*(tensor.data_ptr() for tensor in (*inputs, result)), 0])]
+
+
+def test_a_call_is_one_function_without_loops(machine: Machine) -> None:
+    """Its text, where torch launches and where the driver does."""
+    compiled, _ = on_gpu(scaled, *rows())
+    checks = """def call(args):
+    if len(args) != 3:
+        return NotImplemented
+    a0, a1, a2, = args
+    if not guarded(a0, a1, a2):
+        return NotImplemented
+    p0 = a0.data_ptr()
+    p1 = a1.data_ptr()
+    p2 = a2.data_ptr()
+    if (p0 | p1 | p2) & 15:
+        return NotImplemented
+    stream = current_stream(index)
+"""
+    make = """    r0 = empty((16, 512), (512, 1), d0)
+    q0 = r0.data_ptr()
+"""
+    static = """    try:
+        launch(h0, PROGRAMS, 1, 1, 4, 0, 'OOOOO', (p0, p1, p2, q0, 0,), stream)
+    except Exception as problem:
+        again(0, problem, stream, None, (p0, p1, p2, q0,))
+    return r0
+"""
+    framed = """    try:
+        frame = pools[stream].pop()
+    except LookupError:
+        frame = taken(stream)
+"""
+    driven = """    pack(frame.cells, 0, p0, p1, p2, q0)
+    s0, = frame.steps
+    code = s0.call(*s0.arguments)
+    if code:
+        s0.again(code)
+    frame.pool.append(frame)
+    return r0
+"""
+    text = re.sub(r"launch\(h0, \d+,", "launch(h0, PROGRAMS,", compiled._entries[0].text)
+    assert text == (checks + make + static if machine.static else checks + framed + make + driven)
+
+
+def test_an_early_launch_goes_through_the_driver(machine: Machine) -> None:
+    """The other launches of the program do not."""
+
+    def two(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.exp(), y.sum(-1)
+
+    inputs = torch.randn(16, 32), torch.randn(8, 64)
+    compiled, bound = on_gpu(two, *inputs)
+    launches = [step for step in bound.steps if isinstance(step, Launch)]
+    assert len(launches) == 2 and not any(step.early for step in launches)
+    compiled(*inputs)
+    wanted = machine.passed()
+    assert machine.driver.torch == 2 * machine.static
+    bound.steps[1] = replace(launches[1], early=True)
+    entry = calls.entry_of(compiled.bindings, bound, inputs, inputs, compiled.bindings.views(inputs, {}))
+    assert entry is not None
+    first, second = entry.call(inputs)
+    found = machine.passed()
+    assert machine.driver.torch == 3 * machine.static and len(found) == len(wanted) == 2
+    assert first.data_ptr() in found[0][1] and second.data_ptr() in found[1][1]
+
+
+def test_sizes_are_passed_after_addresses(machine: Machine) -> None:
+    """Of a program for any number of rows and columns; the long way passes them alike."""
+    m, n = (torch.export.Dim(name, min=2) for name in ("m", "n"))
+    inputs = torch.randn(48, 80), torch.randn(80), torch.randn(48, 80)
+    compiled, bound = on_gpu(scaled, *inputs, dynamic_shapes=({0: m, 1: n}, {0: n}, {0: m, 1: n}), scratch=8)
+    (step,) = bound.steps
+    assert isinstance(step, Launch) and step.scalars
+    short = compiled(*inputs)
+    bound(*inputs)
+    (_, quick), (_, slow) = machine.passed()
+    at = quick.index(short.data_ptr())
+    assert quick[len(step.slots) : -1] == list(step.scalars) and [*quick[:at], *quick[at + 1 :]] == [*slow[:at], *slow[at + 1 :]]
 
 
 def test_the_long_way_launches_alike(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from cleave.bridge.sched import module_of, program_of
 from cleave.dialects.sched import ProgramOp
@@ -14,6 +15,8 @@ from cleave.graph import Graph
 from cleave.reference.sched import TileFault, run_program
 from cleave.runtime.compile import compile_module, compile_ttir
 from cleave.runtime.execute import executable, execute
+from cleave.runtime.launch import Launch as RunTimeLaunch
+from cleave.runtime.launch import bind
 from cleave.runtime.plan import calls
 from cleave.schedule import ScheduleOptions, space
 from cleave.schedule.overlap import may_overlap, overlapped
@@ -120,3 +123,12 @@ def test_ahead_of_time() -> None:
         func = next(op for op in ready.module.ops if getattr(getattr(op, "sym_name", None), "data", "") == call.kernel)
         ttir = str(compile_ttir(ready.module, func, call, "sm_90").asm["ptx"])  # pyright: ignore[reportArgumentType]
         assert ttir.count("griddepcontrol") == text.count("griddepcontrol") == 1
+
+
+def test_nothing_before_means_not_early() -> None:
+    """Where the launch before has no programs, what comes before on the stream is not the program's own and may make its inputs."""
+    ready = executable(overlapped(CASES["split_sum"].program(), True))
+    (plan,) = ready.file.plans
+    for columns, wanted in ((50, [False, True]), (0, [False])):
+        bound = bind(plan, ready.file.text, ready.file.kernels, [torch.zeros(11, columns)])
+        assert [step.early for step in bound.steps if isinstance(step, RunTimeLaunch)] == wanted

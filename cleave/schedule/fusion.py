@@ -305,7 +305,7 @@ class Fusion:
         if not self.target.overlaps or not self.patient:
             return []
         graph, sizes = self.source.graph, self.source.sizes
-        least = min(sizes.hint_product(graph.ops[entry.value].axes) for entry in graph.outputs)
+        least = min((sizes.hint_product(graph.ops[entry.value].axes) for entry in graph.outputs), default=0)
         small = [cut for cut in cut_candidates(graph) if sizes.hint_product(graph.ops[cut].axes) * SMALL <= least]
         found = [self.partition(tuple(sorted({*best.cuts, cut}))) for cut in small if cut not in best.cuts]
         most = ALIKE * best.seconds + 2 * (self.target.launch + START)

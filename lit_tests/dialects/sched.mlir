@@ -191,3 +191,28 @@ sched.kernel @elementwise () warps 4 stages 3 {
 // CHECK-NEXT:   %rsum = sched.reduce sum %select over n : !sched.tile<[m = 4], f32>
 // CHECK-NEXT:   %rmax = sched.reduce max %select over n : !sched.tile<[m = 4], f32>
 // CHECK-NEXT:   %rmin = sched.reduce min %select over n : !sched.tile<[m = 4], f32>
+
+// A launch that begins before the one before it has ended.
+sched.kernel @makes (%x: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
+  sched.release
+  %zero = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 4], index>
+  sched.store %zero to %x [m = %m]
+}
+sched.kernel @reads (%x: !sched.buffer<[m : 1], f32>, %y: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
+  %m = sched.range %m0 : !sched.tile<[m = 4], index>
+  sched.wait
+  %a = sched.load %x [m = %m] : !sched.tile<[m = 4], f32>
+  sched.store %a to %y [m = %m]
+}
+sched.program @overlapping sizes [m = 8] () -> (%y: !sched.buffer<[m : 1], f32> layout "m") {
+  %x = sched.allocate x : !sched.buffer<[m : 1], f32>
+  sched.launch @makes(%x)
+  sched.launch @reads(%x, %y) early
+}
+// CHECK-LABEL: sched.kernel @makes
+// CHECK-NEXT:    sched.release
+// CHECK-LABEL: sched.kernel @reads
+// CHECK:         sched.wait
+// CHECK:         sched.launch @makes(%x)
+// CHECK-NEXT:    sched.launch @reads(%x, %y) early

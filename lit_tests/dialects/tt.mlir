@@ -102,3 +102,13 @@ tt.func public @other(%x: !tt.ptr<f16>, %c: !tt.ptr<i32>, %n: i32, %stride: i64,
 // CHECK: %old = tt.atomic_rmw add %c, %k acq_rel gpu : !tt.ptr<i32>
 // CHECK: "tt.atomic_cas"(%c, %k, %old)
 // CHECK: %back = tt.unsplat %unit : tensor<1xi32>
+
+// Instructions for their effect on memory.
+tt.func public @overlapping(%x: !tt.ptr<f32>) {
+  %a = tt.elementwise_inline_asm "griddepcontrol.launch_dependents;"
+  %b = tt.elementwise_inline_asm "griddepcontrol.wait;"
+  tt.return
+}
+// CHECK-LABEL: @overlapping
+// CHECK-NEXT:    %a = tt.elementwise_inline_asm "griddepcontrol.launch_dependents;"
+// CHECK-NEXT:    %b = tt.elementwise_inline_asm "griddepcontrol.wait;"

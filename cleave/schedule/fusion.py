@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .cost import BYTES, REPLAY, START
+from .cost import REPLAY, START
 from .kernels import Choice, Kernels, ScheduleOptions, library_call
+from .measure import BYTES
 from .nodes import REDUCING, EntangledError
 from .partition import Item, Source, cut_candidates, grounded, items, needs, operand_cuts, problem_of
 from .targets import Target

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from .cost import START, Cost, Measure, estimate, measure, resources
+from .cost import START, Cost, estimate, resources
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
+from .measure import Measure, measure
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
 from .pieces import in_pieces, variants

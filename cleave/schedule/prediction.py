@@ -12,8 +12,9 @@ from math import inf
 
 from ..extents import Extent, sizes_of
 from ..graph import Graph
-from .cost import REPLAY, estimate, measure
+from .cost import REPLAY, estimate
 from .kernels import Choice, by_library
+from .measure import measure
 from .sizes import Sizes
 from .targets import Target
 

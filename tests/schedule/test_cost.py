@@ -11,8 +11,9 @@ from cleave.runtime.execute import lowered
 from cleave.runtime.versions import triton_version
 from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
-from cleave.schedule.cost import estimate, measure
+from cleave.schedule.cost import estimate
 from cleave.schedule.loops import KernelEmitter
+from cleave.schedule.measure import measure
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.problem import Problem
 from cleave.schedule.roles import Dim, Plan

@@ -21,7 +21,6 @@ from cleave.runtime.plan import calls
 from cleave.schedule import ScheduleOptions, space
 from cleave.schedule.overlap import may_overlap, overlapped
 from cleave.schedule.program import Dot, Launch, Program, Release, Wait, walk
-from tests.alg_programs import parsed
 from tests.tile_programs import CASES
 
 from .programs import H200, agrees, norm_linear
@@ -95,37 +94,6 @@ def test_every_launch_waits_and_lets_the_next_one_begin() -> None:
         first = {kernel.name: kernel for kernel in released.kernels}[launches[0].kernel]
         assert isinstance(first.body[0], Release)
         assert not any(isinstance(statement, Release) for kernel in held.kernels for statement in walk(kernel.body))
-
-
-def test_two_buffers_of_a_kernel_may_be_one() -> None:
-    """What it stores under one name and loads under another stays in order."""
-    module = parsed(
-        """
-        sched.kernel @first (%x: !sched.buffer<[m : 1], f32>, %t: !sched.buffer<[m : 1], f32>) warps 1 stages 1 {
-          %c = sched.constant 0 : !sched.tile<[], index>
-          %v = sched.load %x [m = %c] : !sched.tile<[], f32>
-          sched.store %v to %t [m = %c]
-        }
-        sched.kernel @second (%t: !sched.buffer<[m : 1], f32>, %u: !sched.buffer<[m : 1], f32>, %y: !sched.buffer<[m : 1], f32>)
-            warps 1 stages 1 {
-          %c = sched.constant 0 : !sched.tile<[], index>
-          %v = sched.load %t [m = %c] : !sched.tile<[], f32>
-          sched.store %v to %y [m = %c]
-          %w = sched.load %u [m = %c] : !sched.tile<[], f32>
-          %z = sched.add %w, %v : !sched.tile<[], f32>
-          sched.store %z to %y [m = %c]
-        }
-        sched.program @f sizes [m = 1] (%x: !sched.buffer<[m : 1], f32> layout "m") -> (%y: !sched.buffer<[m : 1], f32> layout "m") {
-          %t = sched.allocate t : !sched.buffer<[m : 1], f32>
-          sched.launch @first(%x, %t)
-          sched.launch @second(%t, %y, %y)
-        }
-        """
-    )
-    (host,) = [op for op in module.walk() if isinstance(op, ProgramOp)]
-    for program in (program_of(host), overlapped(program_of(host), True)):
-        (result,) = run_program(program, [np.asarray([3.0])], {})
-        assert result == [6.0]
 
 
 def test_what_follows_a_library_call_is_not_early() -> None:

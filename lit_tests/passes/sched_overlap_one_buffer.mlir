@@ -1,12 +1,12 @@
 // RUN: cleave-opt %s -p sched-overlap | filecheck %s
 
 // Where a kernel's buffers are one, what is loaded under one name stays after what is stored under another.
-sched.kernel @first (%x: !sched.buffer<[m : 1], f32>, %t: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
+sched.kernel @a (%x: !sched.buffer<[m : 1], f32>, %t: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
   %m = sched.range %m0 : !sched.tile<[m = 4], index>
   %v = sched.load %x [m = %m] : !sched.tile<[m = 4], f32>
   sched.store %v to %t [m = %m]
 }
-sched.kernel @second (%t: !sched.buffer<[m : 1], f32>, %w: !sched.buffer<[m : 1], f32>, %y: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
+sched.kernel @b (%t: !sched.buffer<[m : 1], f32>, %w: !sched.buffer<[m : 1], f32>, %y: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count 2) warps 1 stages 1 {
   %m = sched.range %m0 : !sched.tile<[m = 4], index>
   %v = sched.load %t [m = %m] : !sched.tile<[m = 4], f32>
   sched.store %v to %y [m = %m]
@@ -16,10 +16,10 @@ sched.kernel @second (%t: !sched.buffer<[m : 1], f32>, %w: !sched.buffer<[m : 1]
 }
 sched.program @f sizes [m = 8] (%x: !sched.buffer<[m : 1], f32> layout "m") -> (%y: !sched.buffer<[m : 1], f32> layout "m") {
   %t = sched.allocate t : !sched.buffer<[m : 1], f32>
-  sched.launch @first(%x, %t)
-  sched.launch @second(%t, %y, %y)
+  sched.launch @a(%x, %t)
+  sched.launch @b(%t, %y, %y)
 }
-// CHECK-LABEL: @second
+// CHECK-LABEL: @b
 // CHECK-NEXT:    %m = sched.range
 // CHECK-NEXT:    sched.wait
 // CHECK-NEXT:    %v = sched.load %t

@@ -2,8 +2,8 @@
 What depends on weights alone, computed once and kept: the first part of a divided program at run time.
 
 Results are kept for each set of weight tensors as long as all of these are alive, and are computed again, into the same memory, where a
-tensor is at another address or was changed in place, as torch counts changes. What torch does not see, as writing through an address or
-through `.data`, needs `Prepared.prepare`.
+tensor is at another address, has other strides, or was changed in place, as torch counts changes. What torch does not see, as writing
+through an address or through `.data`, needs `Prepared.prepare`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Preparation:
 
 @dataclass(slots=True)
 class _Kept:
-    """Results, with each weight that they were made from: a weak reference, its address and its number of changes."""
+    """Results, with each weight that they were made from: a weak reference, its address, its strides and its number of changes."""
 
-    weights: tuple[tuple[weakref.ref[torch.Tensor], int, int], ...]
+    weights: tuple[tuple[weakref.ref[torch.Tensor], int, tuple[int, ...], int], ...]
     results: tuple[torch.Tensor, ...]
 
 
@@ -78,8 +78,10 @@ class Prepared:
         kept = self._kept.get(tuple(map(id, weights)))
         if kept is None:
             return None
-        for weight, (known, address, changes) in zip(weights, kept.weights, strict=True):
+        for weight, (known, address, strides, changes) in zip(weights, kept.weights, strict=True):
             if known() is not weight or weight.data_ptr() != address or (changes >= 0 and weight._version != changes):
+                return None
+            if weight.stride() != strides:
                 return None
         return kept.results
 
@@ -94,7 +96,7 @@ class Prepared:
             weights = self.weights(flat)
             views = [entry.view(self.bindings.tensor(entry.source, flat), {}) for entry in self._entries]
             # Before the computation: a change meanwhile is one since.
-            states = [(weight.data_ptr(), _changes(weight)) for weight in weights]
+            states = [(weight.data_ptr(), weight.stride(), _changes(weight)) for weight in weights]
             results = tuple(torch.as_tensor(result) for result in execute(self._executable, views, {}))
             self.count += 1
             device = results[0].device
@@ -104,7 +106,7 @@ class Prepared:
                 torch.cuda.synchronize(device)
             key = tuple(map(id, weights))
             old = self._kept.get(key)
-            same = old is not None and all(known() is weight for (known, _, _), weight in zip(old.weights, weights, strict=True))
+            same = old is not None and all(known() is weight for (known, *_), weight in zip(old.weights, weights, strict=True))
             if old is not None and same and old.results[0].device == device:
                 # The same memory, so that graphs which were captured with it follow.
                 with torch.inference_mode():
@@ -128,7 +130,7 @@ class Prepared:
             if prepared is not None:
                 with prepared._lock:
                     kept = prepared._kept.get(key)
-                    if kept is not None and any(known is dead for known, _, _ in kept.weights):
+                    if kept is not None and any(known is dead for known, *_ in kept.weights):
                         prepared._dropped.append(prepared._kept.pop(key))
 
         return forget

@@ -95,6 +95,15 @@ def test_changed_weights_are_seen(chained: Compiled, inference: bool) -> None:
         assert chained._prepared.ready([x, a, b])[0] is kept
 
 
+def test_turned_weights_are_seen() -> None:
+    """A transpose by `.data` moves nothing and counts as no change, and the weight has other values all the same."""
+    x, a, b = random((8, 64), (64, 64), (64, 32))
+    compiled = cleave.compile(chain, x, a, b, weights=("a", "b"), **QUICK)
+    for _ in range(3):
+        right(compiled, chain, x, a, b)
+        a.data = a.data.t()
+
+
 def test_results_go_with_their_weights(chained: Compiled) -> None:
     """Sets of weights are kept beside each other, and forgotten when one of them is gone."""
     assert chained._prepared is not None

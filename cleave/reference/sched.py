@@ -233,7 +233,7 @@ class Machine:
             how = ", by a load that is not fresh" if others <= self.seen else ""
             raise self.fault(f"load of {op.buffer.name} reads what another program of the launch wrote{how}")
         shape = offsets.shape
-        dead = self.precision.poison(shape, op.buffer.dtype) if op.other is None else np.full(shape, op.other)
+        dead = self.precision.poison(shape, op.buffer.dtype) if op.other is None else np.full(shape, op.other, memory.flat.dtype)
         return np.where(live, memory.flat[np.where(live, offsets, 0)], dead) if live.any() else dead
 
     def store(self, op: Store) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..graph import Attr, Builder, Graph, Output
-from .nodes import removed_axes
+from .nodes import neutral_of, removed_axes
 from .statements import widest_float
 
 
@@ -174,4 +174,17 @@ class _Alignment:
             for _ in range(-power):
                 dtype = widest_float(self.builder.ops[at].dtype for at in (out, weight))
                 out = self.builder.add("mul", out, weight, dtype=dtype)
-        return out
+        return part if out is part else self._unless_empty(part, out, old)
+
+    def _unless_empty(self, part: int, scaled: int, old: int) -> int:
+        """An extreme of a chunk, scaled unless there is nothing in it: the infinity that it is then would be NaN times a weight of 0."""
+        op = self.graph.ops[old]
+        while op.kind == "cast":
+            op = self.graph.ops[op.args[0]]
+        if op.kind != "reduce" or op.attr[0] not in ("max", "min"):
+            return scaled
+        add = self.builder.add
+        dtype = self.builder.ops[scaled].dtype
+        whole = add("cast", part, dtype=dtype) if self.builder.ops[part].dtype != dtype else part
+        none = add("constant", attr=(neutral_of(str(op.attr[0]), dtype),), dtype=dtype)
+        return add("select", add("compare", whole, none, attr=("eq",)), none, scaled)

@@ -44,8 +44,7 @@ def overlapped(program: Program, release: bool) -> Program:
         names = {own.name: given for own, given in zip(kernel.buffers, step.buffers, strict=True)}
         if before is not None:
             step = replace(step, early=True)
-            shared = {own: used[given] for own, given in names.items() if given in used}
-            kernels[step.kernel] = replace(kernel, body=_waiting(kernel, shared))
+            kernels[step.kernel] = replace(kernel, body=_waiting(kernel, names, used))
             if release:
                 first = kernels[before.kernel]
                 kernels[before.kernel] = replace(first, body=(Release(), *first.body))
@@ -57,10 +56,10 @@ def overlapped(program: Program, release: bool) -> Program:
     return replace(program, kernels=tuple(kernels[kernel.name] for kernel in program.kernels), steps=tuple(steps))
 
 
-def _waiting(kernel: Kernel, used: Mapping[str, bool]) -> tuple[Statement, ...]:
+def _waiting(kernel: Kernel, names: Mapping[str, str], used: Mapping[str, bool]) -> tuple[Statement, ...]:
     """
-    The body with a wait, and before it what does not need it; `used` are the buffers that launches before use, True for those that they
-    store to.
+    The body with a wait, and before it what does not need it. `names` are the buffers that the kernel's own stand for, of which two may be
+    one; `used` are those that launches before use, True for those that they store to.
     """
     free: list[Statement] = []
     held: list[Statement] = []
@@ -68,19 +67,20 @@ def _waiting(kernel: Kernel, used: Mapping[str, bool]) -> tuple[Statement, ...]:
     memory = dict(used)
     for statement in kernel.body:
         inner = list(walk((statement,)))
-        if any(id(var) in made for each in inner for var in reads(each)) or any(_needs(each, memory) for each in inner):
+        accesses = [(names[name], stored) for each in inner for name, stored in _accesses(each)]
+        if any(id(var) in made for each in inner for var in reads(each)) or any(_needs(name, stored, memory) for name, stored in accesses):
             held.append(statement)
             made.update(id(var) for var in results(statement))
-            for name, stored in (entry for each in inner for entry in _accesses(each)):
+            for name, stored in accesses:
                 memory[name] = memory.get(name, False) or stored
         else:
             free.append(statement)
     return (*free, Wait(), *held)
 
 
-def _needs(statement: Statement, memory: Mapping[str, bool]) -> bool:
-    """Whether a statement must come after those that use `memory`, True for what they store to."""
-    return any(name in memory and (stored or memory[name]) for name, stored in _accesses(statement))
+def _needs(name: str, stored: bool, memory: Mapping[str, bool]) -> bool:
+    """Whether what loads from a buffer or stores to it must come after those that use `memory`, True for what they store to."""
+    return name in memory and (stored or memory[name])
 
 
 def _accesses(statement: Statement) -> tuple[tuple[str, bool], ...]:

@@ -49,10 +49,10 @@ alg.graph @scaled_product axes [m = 32, k = 512, c = 64]
 }
 // CHECK-LABEL: sched.kernel @scaled_product_kernel
 // CHECK:         sched.for k
-// CHECK-DAG:       sched.reduce sum
-// CHECK-DAG:       sched.dot
+// CHECK:           sched.dot
 // CHECK:           sched.yield
 // CHECK-NOT:     sched.for
+// CHECK:         sched.reduce sum
 // CHECK:         sched.store
 
 // -----

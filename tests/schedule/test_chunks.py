@@ -50,6 +50,22 @@ def test_chunks_without_a_live_key() -> None:
     agrees(graph, scheduled(graph, {"s": 8}), {"s": 8})
 
 
+@pytest.mark.parametrize("count", [1, 3, 7])
+@pytest.mark.parametrize("cast", [False, True])
+def test_the_highest_weight_of_chunks_that_may_be_empty(count: int, cast: bool) -> None:
+    """A maximum over nothing is -inf, which no weight of 0 may touch: of 17 elements in 7 chunks of 3 the last has none."""
+    s = Sketch(
+        "highest", "m=3 n=17 s=s ni=ceildiv(17,s)", [Input("x", ("m", "n"), "f32", "m n")], [Symbol("s", positive=True)], {"ni": ("n", "s")}
+    )
+    x = s.op("split", 0, attr=("n", "s", "ni"))
+    p = s.op("exp", s.op("sub", x, s.shift(x, "s ni")))
+    top = s.reduce("max", s.cast(p, "f16") if cast else p, "ni")
+    s.output(s.op("div", s.reduce("max", s.cast(top, "f32"), "s"), s.reduce("sum", s.reduce("sum", p, "ni"), "s")), "m", "f32")
+    graph = s.graph()
+    for program in candidates([graph], {"s": count}, frozenset(), H200, ScheduleOptions(plans=12), count=4):
+        agrees(graph, program, {"s": count})
+
+
 @pytest.mark.parametrize(
     "sizes", [{"N": 1, "M": 1, "s": 1}, {"N": 700, "M": 3, "s": 5}, {"N": 1000, "M": 3, "s": 9}, {"N": 0, "M": 2, "s": 3}]
 )

@@ -21,13 +21,14 @@ from typing import cast
 from .extents import Extent
 from .graph import BINARY, UNARY, Attr, Axis, Builder, Graph, Input, Op, Output, without_dead_code
 from .layouts import layout_axes
+from .schedule.measure import BYTES
+from .schedule.nodes import FLOATS
 
 MOVES = ("rename", "split", "merge", "slice", "index", "pad")
 LEAVES = ("input", "constant", "size", "iota")
 UNTOUCHED = (*MOVES, *LEAVES, "cast", "concat", "gather")
 POINTWISE = (*UNARY, *BINARY, "compare", "select", "cast", "reduce", "contract")
 """What does the same to a whole as to its chunks; sums over other axes do."""
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def _worthwhile(graph: Graph, v: int, known: frozenset[int]) -> Iterator[int]:
     if not cone & known or not _weights(graph, v):
         return
     sums = any(graph.ops[i].kind in ("reduce", "contract") for i in cone)
-    if op.kind in MOVES or op.dtype not in BYTES or not (sums or _bytes(graph, op) <= _read(graph, v)):
+    if op.kind in MOVES or op.dtype not in FLOATS or not (sums or _bytes(graph, op) <= _read(graph, v)):
         for arg in dict.fromkeys(op.args):
             yield from _worthwhile(graph, arg, known)
         return
@@ -183,7 +184,7 @@ def _bytes(graph: Graph, op: Op) -> int:
 def _read(graph: Graph, v: int) -> int:
     """Bytes of the weights that a value is made of."""
     entries = [graph.inputs[place] for place in _weights(graph, v)]
-    return sum(_elements(graph, entry.axes) * BYTES.get(entry.dtype, 1) for entry in entries)
+    return sum(_elements(graph, entry.axes) * BYTES[entry.dtype] for entry in entries)
 
 
 class _First:

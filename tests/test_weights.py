@@ -18,8 +18,8 @@ from cleave.dialects.alg import GraphOp
 from cleave.graph import Graph, Input, Op, Output
 from cleave.passes.alg_bind import AlgBindPass
 from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
-from cleave.reference.dtypes import Array
-from cleave.weights import BYTES, divided, restricted
+from cleave.reference.dtypes import FLOATS, Array
+from cleave.weights import divided, restricted
 from tests.alg_programs import graph_from, parsed
 from tests.random_programs.test_random_programs import close
 from tests.strategies import alg_programs, random_inputs, symbol_sizes
@@ -83,7 +83,7 @@ def scaled(graph: Graph) -> Graph:
     outputs: list[Output] = []
     for output in graph.outputs:
         value = graph.ops[output.value]
-        if value.dtype in BYTES:
+        if value.dtype in FLOATS:
             ops.append(Op("mul", (output.value, count), value.axes, value.dtype))
             output = replace(output, value=len(ops) - 1)
         outputs.append(output)
@@ -171,6 +171,25 @@ def test_only_what_is_wanted_is_computed() -> None:
     assert parts is not None and kinds(parts.first) == ["exp", "tanh"] and kinds(parts.rest[0]) == ["mul", "mul"]
     kept = restricted(parts.first, [1])
     assert kinds(kept) == ["tanh"] and len(kept.inputs) == 1
+
+
+@pytest.mark.parametrize("dtype, first", [("i32", True), ("i64", True), ("i1", False)])
+def test_weights_of_integers_count_as_many_bytes_as_they_have(dtype: str, first: bool) -> None:
+    """Their floats are kept where those are not larger."""
+    graph = graph_from(
+        f"""
+        alg.graph @quantized axes [m = 4, k = 8, n = 8]
+            (%x: !alg.tensor<[m, k], f32>, %w: !alg.tensor<[k, n], {dtype}> weight, %s: !alg.tensor<[n], f32> weight)
+            -> (!alg.tensor<[m, n], f32>) {{
+          %f = alg.cast %w : !alg.tensor<[k, n], f32>
+          %v = alg.mul %f, %s : !alg.tensor<[k, n], f32>
+          %y = alg.contract %x, %v over [k] : !alg.tensor<[m, n], f32>
+          alg.yield %y : !alg.tensor<[m, n], f32>
+        }}
+        """
+    )
+    parts = divided((graph,))
+    assert (parts is not None and kinds(parts.first) == ["cast", "mul"]) is first
 
 
 STAYS = {

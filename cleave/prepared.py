@@ -3,7 +3,7 @@ What depends on weights alone, computed once and kept: the first part of a divid
 
 Results are kept for each set of weight tensors as long as all of these are alive, and are computed again, into the same memory, where a
 tensor is at another address, has other strides, or was changed in place, as torch counts changes. What torch does not see, as writing
-through an address or through `.data`, needs `Prepared.prepare`.
+through an address or through `.data`, or any change of a tensor made in inference mode, needs `Prepared.prepare`.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class Measure:
     One pass over a kernel's statements: counts, and which grid dimensions each buffer's accesses depend on.
 
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
-    have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Ends of
-    loops that are `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does
-    besides; these are 0 where there is no such work.
+    have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
+    with dots `stalled` steps wait, as they load what no dot reads. Ends of loops that are `guessed` are data. With `sorted` long programs
+    come first. `last` is what the last of `arrivals` programs does besides; these are 0 where there is no such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:

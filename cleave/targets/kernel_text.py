@@ -100,7 +100,7 @@ _INSTRUCTIONS = {
     tt.RELEASE: ("gdc_launch_dependents", "the next launch may begin"),
 }
 OVERLAP_HEADER = (
-    f"from triton.language.extra.cuda import {', '.join(sorted((name for name, _ in _INSTRUCTIONS.values()), key=len, reverse=True))}",
+    "from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait",
     "",
     f"{COMPILED} = tl.constexpr(not triton.knobs.runtime.interpret)",
 )

@@ -64,6 +64,8 @@ class Machine:
     captured: bool = False
     quick: Shortcuts | str = "not tried"
     static: bool = False
+    own: threading.local = field(default_factory=threading.local)
+    """Streams of threads that have one of their own, as `stream`."""
 
     def passed(self) -> list[tuple[int, list[int]]]:
         """The stream and the values of every launch since asked last."""
@@ -78,7 +80,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     found = TORCH._C._dynamo.guards
     launch = tried("2.13", SimpleNamespace(_StaticCudaLauncher=made.driver) if made.static else None)
     made.quick = Shortcuts(found.TensorGuards, found._empty_strided_cpu, launch)
-    here = threading.local()
     for place, name, value in (
         (driver, "_library", lambda: made.driver),
         (driver, "_functions", {}),
@@ -86,7 +87,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         (torch.cuda, "device", lambda _: contextlib.nullcontext()),
         (torch.cuda, "is_current_stream_capturing", lambda: made.captured),
         (torch.cuda, "current_stream", lambda _: SimpleNamespace(synchronize=lambda: None)),
-        (cuda, "raw_stream", lambda: lambda _: getattr(here, "stream", made.stream)),
+        (cuda, "raw_stream", lambda: lambda _: getattr(made.own, "stream", made.stream)),
         (cuda, "capturing", lambda: lambda: made.captured),
         (cuda, "shortcuts", lambda: made.quick),
         (guards, "shortcuts", lambda: made.quick),
@@ -94,7 +95,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         (calls, "current_device", lambda: lambda: None),
     ):
         monkeypatch.setattr(place, name, value)
-    made.here = here  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 
@@ -306,11 +306,10 @@ def test_a_call_within_a_call_shares_nothing_with_it(machine: Machine, function:
 def test_threads_pass_their_own_addresses(machine: Machine) -> None:
     """Eight threads, each with a stream and tensors of its own."""
     compiled, _ = on_gpu(scaled, *rows())
-    here: Any = machine.here  # pyright: ignore[reportAttributeAccessIssue]
     wanted: dict[int, list[list[int]]] = {}
 
     def work(number: int) -> None:
-        here.stream, inputs = number, rows()
+        machine.own.stream, inputs = number, rows()
         kept = [compiled(*inputs) for _ in range(200)]
         wanted[number] = [[*(tensor.data_ptr() for tensor in (*inputs, result)), 0] for result in kept]
 
@@ -377,7 +376,8 @@ def test_another_device_is_made_current(machine: Machine, monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "device", entering)
     compiled, _ = on_gpu(scaled, *inputs)
     entered.clear()
-    for now[0], count in ((1, 1), (None, 1), (0, 2)):
+    for device, count in ((1, 1), (None, 1), (0, 2)):
+        now[0] = device
         result = compiled(*inputs)
         assert len(entered) == count and set(entered) == {bound.index}
         assert machine.passed() == [(0, [*(tensor.data_ptr() for tensor in (*inputs, result)), 0])]

@@ -64,10 +64,15 @@ def test_an_interrupted_call_leaves_no_answer_behind(interpreter: Interpreter) -
     """The answer to a call that was given up must not be taken for the next one's."""
     interpreter.launch(HEADER + "def launch():\n    return torch.zeros(1)\n", [])
     slow = HEADER + "import time\ndef launch():\n    time.sleep(60)\n    return torch.zeros(1)\n"
+    # Processes in the background of a script ignore interrupts, and Python leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        interpreter.launch(slow, [])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interpreter.launch(slow, [])
+    finally:
+        signal.signal(signal.SIGINT, before)
     (one,) = interpreter.launch(HEADER + "def launch():\n    return torch.ones(1)\n", [])
     np.testing.assert_array_equal(one, [1])
     interpreter.close()

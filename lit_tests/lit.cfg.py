@@ -12,4 +12,6 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
 config.excludes = ["Output"]
 config.environment["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+# The code beside these tests, whatever the environment was installed from.
+config.environment["PYTHONPATH"] = os.path.dirname(config.test_source_root)
 config.environment["PYTHONWARNINGS"] = "ignore"

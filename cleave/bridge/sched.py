@@ -144,9 +144,9 @@ class _KernelWriter:
                 return _ELEMENTWISE[kind].create(operands=[self.values[arg] for arg in args], result_types=[tile_type(out.type)])
             case Range(out=out, start=start):
                 return sched.RangeOp(self.values[start], tile_type(out.type))
-            case Load(out=out, buffer=buffer, index=index, check=check, other=other, eviction=eviction, fresh=fresh):
+            case Load(out=out, buffer=buffer, index=index, check=check, other=other, eviction=eviction, fresh=fresh, descriptor=boxed):
                 places, bounds = self.places(index), self.bounds(check)
-                return sched.LoadOp(self.buffers[buffer.name], places, bounds, tile_type(out.type), other, eviction, fresh)
+                return sched.LoadOp(self.buffers[buffer.name], places, bounds, tile_type(out.type), other, eviction, fresh, boxed)
             case Store(buffer=buffer, index=index, value=value, check=check):
                 return sched.StoreOp(self.values[value], self.buffers[buffer.name], self.places(index), self.bounds(check))
             case Reduce(out=out, kind=kind, value=value, dim=dim):
@@ -286,7 +286,8 @@ class _KernelReader:
                 index, check = self.index(op.places), names_of(op.checked)
                 other = None if op.other is None else op.other.value.data
                 eviction = op.eviction.data if op.eviction else ""
-                return Load(self.var(op.out, says), self.buffers[op.buffer], index, check, other, eviction, op.fresh is not None)
+                fresh, boxed = op.fresh is not None, op.descriptor is not None
+                return Load(self.var(op.out, says), self.buffers[op.buffer], index, check, other, eviction, fresh, boxed)
             case sched.StoreOp():
                 return Store(self.buffers[op.buffer], self.index(op.places), self.values[op.value], names_of(op.checked))
             case sched.ReduceOp():

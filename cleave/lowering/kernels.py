@@ -327,6 +327,9 @@ class _Lowering:
         return None if out is None else out.value
 
     def load(self, op: sched.LoadOp) -> None:
+        if op.descriptor is not None:
+            self.put(op.out, self.boxed(op))
+            return
         type_ = op.out.type
         pointer, mask = self.address(op, type_.shape).value, self.mask(op, type_.shape)
         kind = tt.pointee_of(pointer.type)
@@ -337,6 +340,35 @@ class _Lowering:
         loaded = self.blocks.value(tt.LoadOp(pointer, mask, other, evict, tt.CACHES["" if op.fresh is None else "cg"]))
         result = Tensor(loaded, tuple(type_.shape))
         self.put(op.out, cast(self.blocks, result, i1) if type_.element == i1 else result)
+
+    def boxed(self, op: sched.LoadOp) -> Tensor:
+        """What a load by descriptor reads, with its dimensions as they lie in memory."""
+        strides, bounds = typed(sched.BufferType, op.buffer.type).stride, dict(op.bounds)
+        base: Tensor | None = None
+        runs: list[tuple[int, str, Tensor, Tensor]] = []
+        for axis, index in op.places:
+            start, lanes = self.parts[index] if index in self.parts else (self.values[index], None)
+            if lanes is None and start.dims:
+                raise CleaveError(op, f"the index of axis '{axis}' is not one of neighbours", "use sched.range")
+            if lanes is not None:
+                runs.append((strides[axis] or 0, lanes.dims[0], start, self.get(bounds[axis])))
+            elif constant_of(start.value) != 0:
+                base = add(self.blocks, base, multiply(self.blocks, cast(self.blocks, start, i64), self.stride(op.buffer, axis)))
+        runs.sort(key=lambda run: -run[0])
+        pointer = Tensor(self.pointers[op.buffer])
+        name = names_of(self.op.buffer_names)[self.op.buffer_arguments.index(op.buffer)]
+        if base is not None:
+            pointer = apply(self.blocks, tt.AddPtrOp, pointer, base)
+            self.name(pointer.value, f"{name}_base")
+        sizes = op.out.type.shape
+        block = TensorType(op.out.type.element, [sizes[dim] for _, dim, _, _ in runs])
+        shape, steps = [end.value for *_, end in runs], [constant(self.blocks, step, i64) for step, *_ in runs]
+        key = ("descriptor", block, len(runs))
+        described = self.blocks.pure(
+            key, (pointer.value, *shape, *steps), lambda: tt.MakeTensorDescOp(pointer.value, shape, steps, block), f"{name}_boxes"
+        )
+        loaded = self.blocks.value(tt.DescriptorLoadOp(described, [start.value for _, _, start, _ in runs]))
+        return Tensor(loaded, tuple(dim for _, dim, _, _ in runs))
 
     def store(self, op: sched.StoreOp) -> None:
         value = self.get(op.value)

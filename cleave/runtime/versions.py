@@ -5,6 +5,7 @@ What differs between the versions of Triton and torch that Cleave works with (Tr
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,11 @@ def ttir_cache_policy(modifier: str, cache: int, hint: str, evict: int, installe
         policy = f"cache_modifier = {modifier or 'none'}, eviction_policy = {hint or 'evict_normal'}"
         return f"cachePolicy = #tt.cache_policy<{policy}>"
     return f"cache = {cache} : i32, evict = {evict} : i32"
+
+
+def ttir_descriptor_types(text: str) -> str:
+    """TTIR with the types of descriptors as the installed version spells them: without the word tensor since 3.7."""
+    return text if triton_version() < (3, 7) else re.sub(r"!tt\.tensordesc<tensor<([^>]*)>>", r"!tt.tensordesc<\1>", text)
 
 
 def gpu_target(name: str) -> Any:

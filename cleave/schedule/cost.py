@@ -22,6 +22,8 @@ STALL = 0.3e-6
 What a step of a loop with dots waits for loads that feed none of them, which Triton does not load ahead, in seconds: what a sum of squares
 beside a product took on one H200.
 """
+DESCRIBE = 0.5e-6
+"""What making a descriptor takes a program before its first load, in seconds."""
 OVERLAP_LOSS = 0.8
 """The share of vector work that dots of the same program do not hide, as fitted to fused loops on one H200."""
 UNEVEN_TAIL = 0.5
@@ -132,7 +134,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
     step = max(STEP, LATENCY / ahead)
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
-    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL
+    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL + len(walk.descriptors) * DESCRIBE
     # While a loop after another begins, only other blocks keep the units busy.
     idle = max(0.0, walk.begun - 1) * LATENCY / blocks
     times = {

@@ -58,7 +58,7 @@ def reads(statement: Statement) -> tuple[Var, ...]:
             return (statement.start,)
 
 
-def _users(body: Sequence[Statement]) -> dict[int, list[Statement]]:
+def uses_of(body: Sequence[Statement]) -> dict[int, list[Statement]]:
     """By value the statements that read it; what stands in a loop within counts as that loop."""
     out: dict[int, list[Statement]] = {}
     for statement in body:
@@ -68,12 +68,12 @@ def _users(body: Sequence[Statement]) -> dict[int, list[Statement]]:
     return out
 
 
-def _changed(body: Sequence[Statement], change: Callable[[For], Sequence[Statement]]) -> tuple[Statement, ...]:
+def changed(body: Sequence[Statement], change: Callable[[For], Sequence[Statement]]) -> tuple[Statement, ...]:
     """The statements with another body for each loop, inner loops first."""
     out: list[Statement] = []
     for statement in body:
         if isinstance(statement, For | Last):
-            statement = replace(statement, body=_changed(statement.body, change))
+            statement = replace(statement, body=changed(statement.body, change))
         if isinstance(statement, For):
             statement = replace(statement, body=tuple(change(statement)))
         out.append(statement)
@@ -82,16 +82,16 @@ def _changed(body: Sequence[Statement], change: Callable[[For], Sequence[Stateme
 
 def separated(body: Sequence[Statement]) -> tuple[Statement, ...]:
     """The statements with a second load for the dots that read, in a loop, what register code reads too."""
-    return _changed(body, _separated)
+    return changed(body, _separated)
 
 
 def _separated(loop: For) -> Sequence[Statement]:
-    users = _users(loop.body)
+    users = uses_of(loop.body)
     twins: dict[int, Var] = {}
     out: list[Statement] = []
     for statement in loop.body:
         if isinstance(statement, Load):
-            dots, others = _uses(statement.out, users)
+            dots, others = uses(statement.out, users)
             out.append(statement)
             if dots and others and not statement.eviction:
                 twin = Var(statement.out.name, statement.out.type, statement.out.note)
@@ -99,7 +99,7 @@ def _separated(loop: For) -> Sequence[Statement]:
                 out.append(replace(statement, out=twin, eviction=SEPARATE))
             continue
         if isinstance(statement, Let) and statement.kind == "broadcast" and id(statement.args[0]) in twins:
-            if not _uses(statement.out, users)[1]:
+            if not uses(statement.out, users)[1]:
                 statement = replace(statement, args=(twins[id(statement.args[0])],))
         elif isinstance(statement, Dot):
             statement = replace(statement, a=twins.get(id(statement.a), statement.a), b=twins.get(id(statement.b), statement.b))
@@ -107,14 +107,14 @@ def _separated(loop: For) -> Sequence[Statement]:
     return out
 
 
-def _uses(var: Var, users: dict[int, list[Statement]]) -> tuple[int, int]:
+def uses(var: Var, users: dict[int, list[Statement]]) -> tuple[int, int]:
     """How many dots read a value as it is or with its dimensions in another order, and how much else does."""
     dots = others = 0
     for user in users.get(id(var), ()):
         if isinstance(user, Dot) and user.acc is not var:
             dots += 1
         elif isinstance(user, Let) and user.kind == "broadcast":
-            more = _uses(user.out, users)
+            more = uses(user.out, users)
             dots, others = dots + more[0], others + more[1]
         else:
             others += 1
@@ -139,14 +139,14 @@ def overwritten(kernel: Kernel) -> tuple[Dot, ...]:
         found.extend(_unsafe(loop))
         return loop.body
 
-    _changed(kernel.body, collect)
+    changed(kernel.body, collect)
     return tuple(found)
 
 
 def _unsafe(loop: For) -> list[Dot]:
     made = {id(var): statement for statement in loop.body for var in results(statement)}
     carried = {id(entry.inner): id(entry.next) for entry in loop.carried}
-    users = _users(loop.body)
+    users = uses_of(loop.body)
     out: list[Dot] = []
     for dot in loop.body:
         if not isinstance(dot, Dot) or dot.a.type.dtype not in ("f16", "bf16"):
@@ -200,4 +200,4 @@ def apart(kernel: Kernel) -> Kernel:
                 out.append(statement)
         return out
 
-    return replace(kernel, body=_changed(kernel.body, change))
+    return replace(kernel, body=changed(kernel.body, change))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from .cost import START, Cost, estimate, resources
+from .descriptors import described
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
@@ -21,6 +22,7 @@ from .plans import launches, least_plans, plans
 from .problem import Problem
 from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
 from .roles import Pieces, Plan
+from .sizes import Sizes
 from .statements import InfeasibleError
 from .targets import Target
 
@@ -35,8 +37,8 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one. With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
-    beside the best kernel to be timed, whatever the model finds.
+    beside the masked one; with `boxes`, dots may load by descriptor. With `library`, plain products of two buffers may be left to a
+    library; with `compare` as well, that is kept beside the best kernel to be timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -45,6 +47,7 @@ class ScheduleOptions:
     ranked: int = 32
     partitions: int = 2
     peel: bool = False
+    boxes: bool = False
     library: bool = False
     compare: bool = False
 
@@ -153,9 +156,21 @@ class Kernels:
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
         A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
-        `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined.
+        `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined;
+        each of these with `boxes` also with loads by descriptor.
         """
+        for tried, measured in self._bodies(problem, plan, coarse):
+            yield tried, measured
+            if self.options.boxes and not coarse and self.target.describes:
+                by_descriptor = self._boxed(measured.kernel, problem.sizes)
+                if by_descriptor is not measured.kernel:
+                    yield replace(tried, descriptors=True), measure(by_descriptor, problem.sizes)
 
+    def _boxed(self, kernel: Kernel, sizes: Sizes) -> Kernel:
+        """A kernel with loads by descriptor where it may have them."""
+        return described(kernel, {axis: size for axis in sizes.extents if (size := sizes.fixed(axis)) is not None})
+
+    def _bodies(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         def kernel(of: Plan) -> Kernel:
             return mended(KernelEmitter(problem, of).kernel(), self.target)
 
@@ -200,7 +215,9 @@ class Kernels:
         """The ways in which the last program to arrive may do the second part."""
         for dims in endings(join.second, join.plan, join.plan.num_warps * self.target.warp):
             try:
-                measured = measure(mended(join.kernel(dims), self.target), self.source.sizes)
+                joined = mended(join.kernel(dims), self.target)
+                joined = self._boxed(joined, join.sizes) if join.plan.descriptors else joined
+                measured = measure(joined, self.source.sizes)
             except InfeasibleError:
                 continue
             plan = replace(join.plan, last=dims)
@@ -213,8 +230,9 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body are taken for their times alone.
-        plain = [choice for choice in found if not (self.options.compare and choice.plan.peeled)] or found
+        # to be timed, loops with a second body and descriptors are taken for their times alone.
+        asked = self.options.compare
+        plain = [choice for choice in found if not (asked and (choice.plan.peeled or choice.plan.descriptors))] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(
@@ -307,10 +325,15 @@ def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:
     The fastest choices after the best, where each further one with the same tiles counts as a little slower than estimated:
     errors of the model are alike for the same tiles.
     """
-    seen: dict[object, int] = {(best.plan.dims, best.plan.raster, best.plan.last): 1}
+    seen: dict[object, int] = {_tiles(best.plan): 1}
     handicapped: list[tuple[float, int]] = []
     for place, choice in sorted(enumerate(rest), key=lambda entry: (entry[1].cost.seconds, entry[0])):
-        tiles = (choice.plan.dims, choice.plan.raster, choice.plan.last)
+        tiles = _tiles(choice.plan)
         handicapped.append((choice.cost.seconds * (1 + REPEATED * seen.get(tiles, 0)), place))
         seen[tiles] = seen.get(tiles, 0) + 1
     return [rest[place] for _, place in sorted(handicapped)[:count]]
+
+
+def _tiles(plan: Plan) -> object:
+    """What plans have in common of which the model's errors are alike."""
+    return plan.dims, plan.raster, plan.last, plan.descriptors

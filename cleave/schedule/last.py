@@ -92,7 +92,7 @@ class Join:
     """A first kernel under a plan, to be joined with a second one in several ways; made by `join_of`."""
 
     def __init__(self, first: Problem, plan: Plan, second: Problem) -> None:
-        self.plan, self.second = plan, second
+        self.plan, self.second, self.sizes = plan, second, first.sizes
         self.emitter = KernelEmitter(first, plan)
         self.emitter.place_grid()
         self.emitter.store_all()

@@ -86,8 +86,9 @@ class Measure:
 
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
     have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
-    with dots `stalled` steps wait, as they load what no dot reads. Ends of loops that are `guessed` are data. With `sorted` long programs
-    come first. `last` is what the last of `arrivals` programs does besides; these are 0 where there is no such work.
+    with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one. Ends of loops that are
+    `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does besides; these are 0
+    where there is no such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
@@ -96,6 +97,7 @@ class Measure:
         self.steps = (0.0,) * len(places)
         self.begun = 0.0
         self.stalled = 0.0
+        self.descriptors: set[str] = set()
         self.counts = Counts()
         self.last = Counts()
         self.arrivals = 0
@@ -230,7 +232,10 @@ class Measure:
         self.touches[op.buffer.name] = self.touches.get(op.buffer.name, frozenset()) | used
         if op.out.type.dtype in ("i32", "i64", "index"):
             self.sources[id(op.out)] = used
-        self.counts.work += _elements(op.out) * trips * 0.25
+        if op.descriptor:
+            self.descriptors.add(op.buffer.name)
+        else:
+            self.counts.work += _elements(op.out) * trips * 0.25
         size = _elements(op.out) * BYTES[op.buffer.dtype]
         wide = self.operands.get(id(op.out))
         if wide is None:

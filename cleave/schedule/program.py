@@ -87,7 +87,8 @@ class Range:
 class Load:
     """
     Reads a tile; `index` gives an index tile or scalar for every axis of the buffer. `eviction` is a cache hint. A `fresh` load sees what
-    other programs of the launch stored, where something orders them: it leaves out the caches that programs do not share.
+    other programs of the launch stored, where something orders them: it leaves out the caches that programs do not share. One by
+    `descriptor` reads a box, which a machine may copy as one: `cleave.schedule.descriptors` says of what.
     """
 
     out: Var
@@ -97,6 +98,7 @@ class Load:
     other: float | None = None
     eviction: str = ""
     fresh: bool = False
+    descriptor: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Plan:
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
     dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
-    the dimensions are of their pieces.
+    the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may.
     """
 
     dims: tuple[Dim, ...]
@@ -59,6 +59,7 @@ class Plan:
     descending: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
+    descriptors: bool = False
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -76,7 +77,8 @@ class Plan:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{then}"
+        boxes = ", by descriptor" if self.descriptors else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{order}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

@@ -49,6 +49,11 @@ class Target:
         return self.capability[0] == "cuda" and int(self.capability[1]) >= 90
 
     @property
+    def describes(self) -> bool:
+        """Whether the machine copies boxes of memory as one: NVIDIA GPUs since Hopper."""
+        return self.overlaps
+
+    @property
     def warp(self) -> int:
         """Lanes of a warp."""
         return self.capability[2]

@@ -105,6 +105,12 @@ OVERLAP_HEADER = (
     f"{COMPILED} = tl.constexpr(not triton.knobs.runtime.interpret)",
 )
 """What a file with such instructions begins with, after its imports."""
+DESCRIPTOR_HEADER = (
+    "",
+    "# Descriptors are made by the kernels, in memory that Triton asks for.",
+    'triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))',
+)
+"""What a file with loads by descriptor begins with, after its imports and that of torch."""
 
 _CONVERSIONS = (
     arith.ExtFOp,
@@ -116,6 +122,8 @@ _CONVERSIONS = (
     tt.ExtUIOp,
     tt.TruncIOp,
 )
+_LINES = (tt.LoadOp, tt.AtomicRMWOp, tt.MakeTensorDescOp, tt.DescriptorLoadOp)
+"""What always gets a line of its own."""
 _STRUCTURAL = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, arith.ConstantOp)
 
 
@@ -243,7 +251,7 @@ class KernelText:
         alone = len(users) == 1 and users[0].parent is op.parent
         carried = alone and isinstance(users[0], scf.YieldOp)
         short = alone and len(expression.text) <= _INLINE_LENGTH and not isinstance(op, tt.DotOp)
-        if isinstance(op, tt.MakeRangeOp) or ((carried or short) and not isinstance(op, tt.LoadOp | tt.AtomicRMWOp)):
+        if isinstance(op, tt.MakeRangeOp) or ((carried or short) and not isinstance(op, _LINES)):
             self.known[result] = expression
             return
         name = self.names.fresh(result.name_hint or _hint(op))
@@ -413,6 +421,12 @@ class KernelText:
                 return Expression(f"{operand.at(ATOM)}.to({kind_name}, bitcast=True)", ATOM, operand.shape, operand.reads)
             case tt.LoadOp():
                 return self.load(op)
+            case tt.MakeTensorDescOp():
+                return self.descriptor(op)
+            case tt.DescriptorLoadOp():
+                desc, places = self.stripped(op.desc), [self.stripped(index) for index in op.indices]
+                text = f"{desc.at(ATOM)}.load([{', '.join(place.text for place in places)}])"
+                return Expression(text, ATOM, tt.shape_of(op.result.type), desc.reads.union(*(place.reads for place in places)))
             case tt.DotOp():
                 return self.dot(op)
             case tt.AtomicRMWOp(kind="add") if op.mask is None:
@@ -465,6 +479,12 @@ class KernelText:
                 if name and number == value.value.data:
                     texts.append(f'{keyword}="{"." if names is tt.CACHES else ""}{name}"')
         return _call("tl.load", texts, reads, tt.shape_of(op.result.type))
+
+    def descriptor(self, op: tt.MakeTensorDescOp) -> Expression:
+        base, parts = self.stripped(op.base), [[self.stripped(value) for value in values] for values in (op.shape, op.strides)]
+        lists = [f"[{', '.join(entry.text for entry in part)}]" for part in parts]
+        texts = [base.text, f"shape={lists[0]}", f"strides={lists[1]}", f"block_shape={list(tt.shape_of(op.result.type.block))}"]
+        return _call("tl.make_tensor_descriptor", texts, [base, *parts[0], *parts[1]], ())
 
     def dot(self, op: tt.DotOp) -> Expression:
         arguments = [self.full(op.a), self.full(op.b)]

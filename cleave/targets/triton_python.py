@@ -21,7 +21,7 @@ from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
 from cleave.runtime.plan import Plan, calls
 from cleave.targets.host_text import HostText
-from cleave.targets.kernel_text import OVERLAP_HEADER, KernelText
+from cleave.targets.kernel_text import DESCRIPTOR_HEADER, OVERLAP_HEADER, KernelText
 from cleave.targets.names import Names
 
 
@@ -53,10 +53,13 @@ def triton_file(module: ModuleOp) -> TritonFile:
     hosts = ["launch"] if len(plans) == 1 else [names.fresh(f"launch_{plan.name}") for plan in plans]
     taken = frozenset((*kernels.values(), *hosts))
     title = plans[0].name if len(plans) == 1 else ", ".join(plan.name for plan in plans) or "kernels"
+    used = {type(inner) for op in functions for inner in op.walk()}
+    # Kernels by themselves are compiled ahead of time, and run by what gives them memory.
+    asked = bool(plans) and tt.MakeTensorDescOp in used
     lines = [f'"""Triton kernels of {Names().fresh(title)}."""', "", *(["import torch"] if plans else []), "import triton"]
     lines.append("import triton.language as tl")
-    if any(isinstance(inner, tt.InlineAsmOp) for op in functions for inner in op.walk()):
-        lines += OVERLAP_HEADER
+    lines += OVERLAP_HEADER if tt.InlineAsmOp in used else ()
+    lines += DESCRIPTOR_HEADER if asked else ()
     for op in functions:
         body = KernelText(op, taken)
         lines += ["", "", "@triton.jit", *_signature(kernels[op.sym_name.data], body.arguments), *(body.lines or ["    pass"])]

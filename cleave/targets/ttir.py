@@ -20,7 +20,7 @@ from xdsl.utils.target import Target
 
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
-from cleave.runtime.versions import ttir_cache_policy
+from cleave.runtime.versions import ttir_cache_policy, ttir_descriptor_types
 
 _FOR_READERS = ("dims", "note")
 
@@ -55,7 +55,7 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
         for hint, evict in tt.EVICTIONS.items():
             ours = f"cache = {cache} : i32, evict = {evict} : i32"
             text = text.replace(ours, ttir_cache_policy(modifier, cache, hint, evict)) if modifier or hint else text
-    return text + "\n"
+    return ttir_descriptor_types(text) + "\n"
 
 
 def _subtract_instead(op: arith.NegfOp) -> None:

@@ -164,6 +164,11 @@ class LoadOp(AccessOp):
     evict_first or evict_last. A `fresh` load sees what other programs stored, where a `sched.last` orders them:
 
         %x = sched.load %parts [s = %s, m = %m] fresh : !sched.tile<[s = 4, m = 64], f32>
+
+    One by `descriptor` reads a box of two dimensions, which a machine may copy as one: 16-bit floats at an aligned address, along one
+    axis together, along all others in steps of a multiple of 16 bytes. Its two axes are checked, and what is outside is 0:
+
+        %k = sched.load %keys [b = %b, n = %n, d = %d] check [n < %n_size, d < %c64] other 0.0 descriptor : ...
     """
 
     name = "sched.load"
@@ -175,6 +180,7 @@ class LoadOp(AccessOp):
     other = opt_prop_def(FloatAttr)
     eviction = opt_prop_def(StringAttr)
     fresh = opt_prop_def(UnitAttr)
+    descriptor = opt_prop_def(UnitAttr)
     out = result_def(TileType)
     traits = traits_def(MemoryReadEffect())
 
@@ -187,6 +193,7 @@ class LoadOp(AccessOp):
         other: float | None = None,
         eviction: str = "",
         fresh: bool = False,
+        descriptor: bool = False,
     ) -> None:
         super().__init__(
             operands=[buffer, [value for _, value in places], [value for _, value in bounds]],
@@ -197,6 +204,7 @@ class LoadOp(AccessOp):
                 "other": None if other is None else FloatAttr(other, f64),
                 "eviction": StringAttr(eviction) if eviction else None,
                 "fresh": UnitAttr() if fresh else None,
+                "descriptor": UnitAttr() if descriptor else None,
             },
         )
 
@@ -218,10 +226,11 @@ class LoadOp(AccessOp):
         other = float(parse_literal(parser)("f64")) if parser.parse_optional_keyword("other") else None
         eviction = parser.parse_identifier() if parser.parse_optional_keyword("evict") else ""
         fresh = parser.parse_optional_keyword("fresh") is not None
+        descriptor = parser.parse_optional_keyword("descriptor") is not None
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         out = parse_tile(parser)
-        op = cls(buffer, places, bounds, out, other, eviction, fresh)
+        op = cls(buffer, places, bounds, out, other, eviction, fresh, descriptor)
         op.attributes |= attributes
         return op
 
@@ -234,6 +243,8 @@ class LoadOp(AccessOp):
             printer.print_string(f" evict {self.eviction.data}")
         if self.fresh is not None:
             printer.print_string(" fresh")
+        if self.descriptor is not None:
+            printer.print_string(" descriptor")
         print_tail(self, printer)
 
     def verify_(self) -> None:
@@ -246,6 +257,24 @@ class LoadOp(AccessOp):
             raise VerifyException(f"the result is {out}; the indices and the buffer give {spelled(self.dims)} of {element}")
         if self.eviction is not None and self.eviction.data not in ("evict_first", "evict_last"):
             raise VerifyException(f"'{self.eviction.data}' is not a cache hint; use evict_first or evict_last")
+        if self.descriptor is not None:
+            self._verify_descriptor()
+
+    def _verify_descriptor(self) -> None:
+        """What is read is a box. Raises: VerifyException."""
+        buffer, tiles = cast(BufferType, self.buffer.type), {axis for axis, value in self.places if tile_of(value).shape}
+        checked = {axis for axis, _ in self.bounds}
+        if self.eviction is not None or self.fresh is not None:
+            raise VerifyException("a load by descriptor has no cache hint and is not fresh")
+        if len(tiles) != 2 or len(tile_of(self.out).shape) != 2:
+            raise VerifyException(f"a load by descriptor has one dimension on each of two axes; {len(tiles)} axes have tiles")
+        if checked != tiles or self.other is None or self.other.value.data != 0.0:
+            raise VerifyException(f"a load by descriptor checks the axes of its tiles, {' and '.join(sorted(tiles))}, with other 0.0")
+        if not buffer.boxes(tiles):
+            raise VerifyException(
+                "a load by descriptor needs an aligned buffer of 16-bit floats, known strides of the axes of its tiles, of which one is 1,"
+                " and other strides of a multiple of 16 bytes"
+            )
 
 
 @irdl_op_definition

@@ -131,6 +131,16 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         known = [None if isinstance(stride, NoneAttr) else stride.value.data for stride in self.strides]
         return dict(zip((axis.data for axis in self.axes), known, strict=True))
 
+    def boxes(self, tiles: Iterable[str]) -> bool:
+        """Whether a machine may copy boxes with these axes as one, from wherever the others say; see `sched.load`."""
+        wanted = set(tiles)
+        inner = [axis for axis, stride in self.stride.items() if stride == 1]
+        if not isinstance(self.element, Float16Type | BFloat16Type) or not self.aligned.value.data or len(inner) != 1:
+            return False
+        known = all(self.stride[axis] is not None and (self.stride[axis] or 0) > 0 for axis in wanted)
+        steps = [self.divisor.value.data if stride is None else stride for axis, stride in self.stride.items() if axis != inner[0]]
+        return inner[0] in wanted and known and all(step * 2 % 16 == 0 for step in steps)
+
     def verify(self) -> None:
         check_names([axis.data for axis in self.axes], "axis")
         if len(self.strides) != len(self.axes):

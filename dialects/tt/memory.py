@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -42,6 +42,8 @@ from cleave.dialects.tt.types import PtrType, TensorDescType, check_member, elem
 EVICTIONS = {"": 1, "evict_first": 2, "evict_last": 3}
 CACHES = {"": 1, "cg": 3}
 """Where a load looks: anywhere, or in the caches that all multiprocessors share."""
+ZERO_PADDING = 1
+"""What lies outside a described tensor reads as 0."""
 
 
 @irdl_op_definition
@@ -312,6 +314,11 @@ class MakeTensorDescOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
 
+    def __init__(self, base: SSAValue, shape: Sequence[SSAValue], strides: Sequence[SSAValue], block: TensorType[Attribute]) -> None:
+        super().__init__(
+            operands=[base, shape, strides], properties={"padding": IntegerAttr(ZERO_PADDING, i32)}, result_types=[TensorDescType(block)]
+        )
+
     def verify_(self) -> None:
         rank = len(shape_of(self.result.type.block))
         if len(self.shape) != rank or len(self.strides) != rank:
@@ -327,6 +334,9 @@ class DescriptorLoadOp(IRDLOperation):
     indices = var_operand_def(eq(i32))
     result = result_def(TensorType)
     traits = traits_def(MemoryReadEffect())
+
+    def __init__(self, desc: SSAValue, indices: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[desc, indices], result_types=[cast(TensorDescType, desc.type).block])
 
     def verify_(self) -> None:
         block = cast(TensorDescType, self.desc.type).block

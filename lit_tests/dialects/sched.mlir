@@ -65,6 +65,19 @@ sched.program @lowered sizes [m = m] (%a as in_1: !sched.buffer<[m : ?], f32> la
 // CHECK-SAME:    (%a as in_1: !sched.buffer<[m : ?], f32> layout "m")
 // CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
 
+// A load by descriptor reads a box, here with its dimensions in another order than they lie in memory.
+sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, %y: !sched.buffer<[d : 64, n : 1], f16>)
+    sizes (%n_size = n) grid (%n0 = n by 64 count ceildiv(n, 64), %b0 = b by 1 count b) warps 4 stages 3 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %d_size = sched.constant 64 : !sched.tile<[], index>
+  %n = sched.range %n0 : !sched.tile<[n = 64], index>
+  %d = sched.range %zero : !sched.tile<[d = 64], index>
+  %x = sched.load %k [b = %b0, n = %n, d = %d] check [n < %n_size, d < %d_size] other 0.0 descriptor : !sched.tile<[d = 64, n = 64], f16>
+  sched.store %x to %y [d = %d, n = %n] check [n < %n_size]
+}
+// CHECK-LABEL: sched.kernel @boxes
+// CHECK:         %x = sched.load %k [b = %b0, n = %n, d = %d] check [n < %n_size, d < %d_size] other 0.0 descriptor : !sched.tile<[d = 64, n = 64], f16>
+
 // The last program of a tile of rows to arrive reads what the others stored, by loads that are fresh.
 sched.kernel @last (%p: !sched.buffer<[s : ?, m : 1], f32>, %c: !sched.buffer<[tile : 1], i32>, %z: !sched.buffer<[m : 1], f32>)
     sizes (%s_size = s) grid (%m0 = m by 8 count 4, %s0 = s by 1 count s) warps 1 stages 2 {

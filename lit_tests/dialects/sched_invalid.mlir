@@ -381,4 +381,59 @@ sched.kernel @k (%p: !sched.buffer<[s : 1], f32>, %c: !sched.buffer<[tile : 1], 
     sched.last %c [tile = %n] of %n {}
   }
 }
-// CHECK: sched.last: 
+// CHECK: sched.last:
+
+// -----
+
+// A box ends with its axes.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %n, d = %d] check [n < %n_size] other 0.0 descriptor : !sched.tile<[n = 16, d = 16], f16>
+}
+// CHECK: sched.load: a load by descriptor checks the axes of its tiles, d and n, with other 0.0
+
+// -----
+
+// What is outside a box is 0.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %n, d = %d] check [n < %n_size, d < %n_size] descriptor : !sched.tile<[n = 16, d = 16], f16>
+}
+// CHECK: sched.load: a load by descriptor checks the axes of its tiles, d and n, with other 0.0
+
+// -----
+
+// A machine reads boxes past its caches.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %n, d = %d] check [n < %n_size, d < %n_size] other 0.0 evict evict_last descriptor : !sched.tile<[n = 16, d = 16], f16>
+}
+// CHECK: sched.load: a load by descriptor has no cache hint and is not fresh
+
+// -----
+
+// A box has two dimensions.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %zero, d = %d] check [d < %n_size] other 0.0 descriptor : !sched.tile<[d = 16], f16>
+}
+// CHECK: sched.load: a load by descriptor has one dimension on each of two axes; 1 axes have tiles
+
+// -----
+
+// Rows of a box are 16 bytes apart, or a multiple.
+sched.kernel @k (%k: !sched.buffer<[n : 60, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %n, d = %d] check [n < %n_size, d < %n_size] other 0.0 descriptor : !sched.tile<[n = 16, d = 16], f16>
+}
+// CHECK: sched.load: a load by descriptor needs an aligned buffer of 16-bit floats, known strides

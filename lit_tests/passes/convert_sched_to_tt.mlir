@@ -124,3 +124,25 @@ sched.kernel @last (%p: !sched.buffer<[s : 8, m : 1], f32>, %c: !sched.buffer<[t
 // CHECK:           tt.store {{.*}} : tensor<8x!tt.ptr<f32>>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    tt.return
+
+// -----
+
+// A load by descriptor: one description before the loop, of what lies behind the indices that are numbers, and a transposition of what is read.
+sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, %y: !sched.buffer<[d : 64, n : 1], f16>)
+    sizes (%n_size = n) grid (%b0 = b by 1 count b) warps 4 stages 3 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %d_size = sched.constant 64 : !sched.tile<[], index>
+  %d = sched.range %zero : !sched.tile<[d = 64], index>
+  sched.for n %n0 = %zero to %n_size step 32 {
+    %n = sched.range %n0 : !sched.tile<[n = 32], index>
+    %x = sched.load %k [b = %b0, n = %n, d = %d] check [n < %n_size, d < %d_size] other 0.0 descriptor : !sched.tile<[d = 64, n = 32], f16>
+    sched.store %x to %y [d = %d, n = %n] check [n < %n_size]
+    sched.yield
+  }
+}
+// CHECK:      tt.func public @boxes
+// CHECK:        %k_base = tt.addptr %k_ptr, {{.*}} : !tt.ptr<f16>, i64
+// CHECK:        %k_boxes = "tt.make_tensor_descriptor"(%k_base, %n_size, {{.*}}, {{.*}}, {{.*}}) <{padding = 1 : i32, {{.*}}}> : (!tt.ptr<f16>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<32x64xf16>>
+// CHECK:        scf.for %n0
+// CHECK:          [[BOX:%.*]] = "tt.descriptor_load"(%k_boxes, %n0, {{.*}})
+// CHECK:          %x = tt.trans [[BOX]]

@@ -16,3 +16,16 @@ sched.kernel @k (%y: !sched.buffer<[m : 1], f32>) warps 1 stages 1 {
   sched.store %t to %y [m = %far]
 }
 // CHECK: error: sched.constant: 4294967296 does not fit i32; index values have 32 bits
+// -----
+
+// A box is of neighbours.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>, %y: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %two = sched.constant 2 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %even = sched.mul %n, %two : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 16], index>
+  %x = sched.load %k [n = %even, d = %d] check [n < %n_size, d < %n_size] other 0.0 descriptor : !sched.tile<[n = 16, d = 16], f16>
+  sched.store %x to %y [n = %n, d = %d]
+}
+// CHECK: sched.load: the index of axis 'n' is not one of neighbours; use sched.range

@@ -86,9 +86,9 @@ class Measure:
 
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
     have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
-    with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one. Ends of loops that are
-    `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does besides; these are 0
-    where there is no such work.
+    with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one, `rows` the fewest of a dot.
+    Ends of loops that are `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does
+    besides; these are 0 where there is no such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
@@ -106,6 +106,7 @@ class Measure:
         self.sources: dict[int, frozenset[str]] = {}
         self.touches: dict[str, frozenset[str]] = {}
         self.flops = 0.0
+        self.rows = float("inf")
         self.exact: list[tuple[int, int]] = []
         self.chained: dict[int, int] = {}
         self.seen: set[tuple[str | int, ...]] = set()
@@ -257,6 +258,7 @@ class Measure:
         rows, columns = (size for _, size in out.type.dims[-2:])
         over = a.type.dims[-1][1]
         flops = 2.0 * rows * columns * over * trips
+        self.rows = min(self.rows, rows)
         self.flops += flops
         if a.type.dtype == "f32":
             self.counts.dots32 += flops

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from .cost import START, Cost, estimate, resources
+from .diagonal import emitter_of
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
-from .loops import KernelEmitter
 from .measure import Measure, measure
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
@@ -35,8 +36,8 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one. With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
-    beside the best kernel to be timed, whatever the model finds.
+    beside the masked one; with `diagonal`, sums of products in loops with dots may be dots. With `library`, plain products of two buffers
+    may be left to a library; with `compare` as well, that is kept beside the best kernel to be timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -45,6 +46,7 @@ class ScheduleOptions:
     ranked: int = 32
     partitions: int = 2
     peel: bool = False
+    diagonal: bool = False
     library: bool = False
     compare: bool = False
 
@@ -152,12 +154,13 @@ class Kernels:
 
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
-        A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
-        `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined.
+        A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ; where `diagonal`
+        wants it with sums as diagonals, if its loops wait for what they sum; and where `peel` wants it with loops that have a body without
+        masks, after one another and where there are three with the outer ones joined.
         """
 
         def kernel(of: Plan) -> Kernel:
-            return mended(KernelEmitter(problem, of).kernel(), self.target)
+            return mended(emitter_of(problem, of).kernel(), self.target)
 
         try:
             measured = measure(kernel(plan), problem.sizes)
@@ -169,6 +172,10 @@ class Kernels:
         for moved in _longest_first(problem, plan, measured):
             plan, measured = moved, measure(kernel(moved), problem.sizes)
             yield plan, measured
+        if self.options.diagonal and measured.stalled:
+            other = replace(plan, diagonal=True)
+            with suppress(InfeasibleError):
+                yield other, measure(kernel(other), problem.sizes)
         if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
             before = _loops(measured.kernel)
             for joined in (False, True):
@@ -213,8 +220,9 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body are taken for their times alone.
-        plain = [choice for choice in found if not (self.options.compare and choice.plan.peeled)] or found
+        # to be timed, loops with a second body and sums as diagonals are taken for their times alone.
+        timed = self.options.compare
+        plain = [choice for choice in found if not (timed and (choice.plan.peeled or choice.plan.diagonal))] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(

@@ -17,12 +17,14 @@ class Dim:
 
     Roles: `grid` (parallel programs of `tile` elements), `loop` (sequential, `tile` at a time), `full` (the whole dimension in a
     tile, whose size is its extent rounded up to a power of two). `tile` is a power of two; dimensions of tile 1 are scalars.
+    One `along` another is a second name for the elements that this one has in a program.
     """
 
     name: str
     axes: tuple[str, ...]
     role: Role
     tile: int
+    along: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Plan:
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
     dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
-    the dimensions are of their pieces.
+    the dimensions are of their pieces. With `diagonal`, sums of products of two rows are made by dots; see `cleave.schedule.diagonal`.
     """
 
     dims: tuple[Dim, ...]
@@ -59,6 +61,7 @@ class Plan:
     descending: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
+    diagonal: bool = False
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -76,7 +79,8 @@ class Plan:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{then}"
+        squares = ", sums as diagonals" if self.diagonal else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{squares}{order}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

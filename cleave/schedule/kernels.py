@@ -99,7 +99,7 @@ class Kernels:
 
     def ranked(self, group: Sequence[Item], stored: Mapping[int, Item], coarse: bool) -> tuple[Choice, ...]:
         """Ways to run the kernel that stores a group of values, best first; none where none fits. Raises: EntangledError."""
-        key = (coarse, tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        key = (coarse, tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
             names, computed = _structure(problem)
@@ -116,7 +116,7 @@ class Kernels:
         The best kernel that stores a group of values and holds as little as it may, or None where even that does not fit the machine;
         `unfit` then says why. Raises: EntangledError.
         """
-        key = ("least", tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        key = ("least", tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
             found = list(self._costed(problem, least_plans(problem, 4 * self.options.plans), (), True))
@@ -194,7 +194,7 @@ class Kernels:
         """
         if not self.target.publishes:
             return ()
-        key = tuple((tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored)) for group in (first, second))
+        key = tuple((tuple(item.key for item in group), needs(self.source, group, stored)) for group in (first, second))
         if key not in self._joined:
             one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
             ways = (join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None)
@@ -263,7 +263,7 @@ def _structure(problem: Problem) -> tuple[tuple[str, ...], object]:
     for op in problem.graph.ops:
         attr = buffer(problem.buffers[int(str(op.attr[0]))]) if op.kind == "input" else repr(op.attr)
         ops.append((op.kind, op.args, op.axes, op.dtype, attr))
-    results = tuple((result.op, buffer(result.buffer), result.raw) for result in problem.results)
+    results = tuple((result.op, buffer(result.buffer), result.raw, result.repeated) for result in problem.results)
     sizes = problem.sizes
     axes = tuple((axis.name, sizes.extents[axis.name].text, axis.chunk_of) for axis in problem.graph.axes)
     degrees = tuple(tuple(sorted(degree.items())) for degree in problem.degrees)

@@ -70,7 +70,10 @@ class Precision:
 
 @dataclass(slots=True)
 class Memory:
-    """One buffer's storage: flat elements, strides and extents by axis, and which program last wrote each element."""
+    """
+    One buffer's storage: flat elements, strides and extents by axis, and which program last wrote each element; `agreed` are all that did,
+    where they are several and wrote the same.
+    """
 
     flat: Array
     strides: dict[str, int]
@@ -79,6 +82,7 @@ class Memory:
     read_only: bool
     written: Array
     writer: Array
+    agreed: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
 
     def offsets(self, index: Mapping[str, Array]) -> Array:
         """The element offset of every lane."""
@@ -227,7 +231,7 @@ class Machine:
         if self.unsettled.get(op.buffer.name):
             raise self.fault(f"load of {op.buffer.name} reads what a launch before stores, without waiting for it")
         memory = self.memory[op.buffer.name]
-        writers = memory.writer[offsets[live]]
+        writers = self.writers(memory, offsets[live])
         others = set(writers[(writers >= 0) & (writers != self.program)].tolist())
         if others and not (op.fresh and others <= self.seen):
             how = ", by a load that is not fresh" if others <= self.seen else ""
@@ -235,6 +239,14 @@ class Machine:
         shape = offsets.shape
         dead = self.precision.poison(shape, op.buffer.dtype) if op.other is None else np.full(shape, op.other, memory.flat.dtype)
         return np.where(live, memory.flat[np.where(live, offsets, 0)], dead) if live.any() else dead
+
+    def writers(self, memory: Memory, at: Array) -> Array:
+        """The program that wrote each element, of several that wrote the same this one or one whose stores it may read."""
+        writers = memory.writer[at]
+        for place, offset in enumerate(at.tolist() if memory.agreed else ()):
+            known = memory.agreed.get(offset, set[int]())
+            writers[place] = self.program if self.program in known else next(iter(sorted(known & self.seen)), writers[place])
+        return writers
 
     def store(self, op: Store) -> None:
         """Writes a tile."""
@@ -254,6 +266,9 @@ class Machine:
         clash = (before >= 0) & (before != self.program) & ~_same(memory.flat[at], value)
         if clash.any():
             raise self.fault(f"store to {op.buffer.name} overwrites what another program of the launch wrote")
+        for offset, other in zip(at.tolist(), before.tolist(), strict=True):
+            if other not in (-1, self.program):
+                memory.agreed.setdefault(offset, {other}).add(self.program)
         memory.flat[at] = value
         if not _same(memory.flat[at], value).all():
             raise self.fault(f"store to {op.buffer.name} writes two values to one element")
@@ -341,6 +356,7 @@ def _launch(
 ) -> None:
     for entry in memory.values():
         entry.writer[:] = -1
+        entry.agreed.clear()
     counts = [dim.count.evaluate(sizes) for dim in kernel.grid]
     programs = list(enumerate(itertools.product(*(range(count) for count in reversed(counts)))))
     if order is not None:

@@ -37,7 +37,7 @@ def has_boxes(buffer: Buffer, tiles: frozenset[str]) -> bool:
 
 def described(kernel: Kernel, extents: Mapping[str, int]) -> Kernel:
     """
-    The kernel with loads by descriptor where it may have them: what only dots of a loop read. `extents` are those of axes that are known.
+    The kernel with loads by descriptor where it may have them: what warp-group dots of a loop read. `extents` are known ones of axes.
 
     The same kernel where it may have none, or its dots are small.
     """
@@ -64,8 +64,8 @@ def described(kernel: Kernel, extents: Mapping[str, int]) -> Kernel:
         out: list[Statement] = []
         for statement in loop.body:
             if isinstance(statement, Load):
-                dots, others = uses(statement.out, readers)
-                tiles = box(statement) if dots and not others else None
+                # Loads of one box would be merged: what other dots or registers read has loads of its own.
+                tiles = box(statement) if uses(statement.out, readers) == ("warp-group dot",) else None
                 if tiles is not None:
                     found = True
                     for axis in sorted(tiles - set(ends)):

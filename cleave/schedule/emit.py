@@ -284,7 +284,7 @@ class Emitter(Indices):
         for place, stored in enumerate(self.problem.stores):
             dims = {self.dim_of[axis].name for axis in stored.axes}
             for dim in self.plan.dims:
-                if dim.role == "grid" and dim.name not in dims:
+                if dim.role == "grid" and dim.name not in dims and not stored.repeated:
                     raise InfeasibleError(f"result {stored.buffer.name} lacks the grid dimension {dim.name}")
             loops = tuple(dim.name for dim in self.plan.dims if dim.role == "loop" and dim.name in dims)
             groups.setdefault(loops, []).append(place)

@@ -59,6 +59,11 @@ class Candidate:
         """Operations of all kernels."""
         return sum(choice.cost.flops for choice in self.choices)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether programs of a kernel find the same values."""
+        return any(item.repeated for group in self.groups for item in group)
+
 
 @dataclass(slots=True)
 class Fusion:
@@ -120,6 +125,34 @@ class Fusion:
                 ranked = [ways if number == place else kept for number, kept in enumerate(found.ranked) if number != other]
                 return replace(found, groups=groups, ranked=ranked, choices=[kept[0] for kept in ranked])
         return None
+
+    def _gathered(self, found: Candidate) -> Candidate | None:
+        """
+        A candidate of which one kernel, and its last programs, do the work of all that reads its results and what else that reads: smaller
+        values, which no one else needs and every program finds for itself. None where there is no such kernel.
+        """
+        for place, first in enumerate(found.groups):
+            stores = {item.op for item in first}
+            for second in found.groups[place + 1 :]:
+                reads = set(needs(self.source, second, found.stored))
+                beside = [group for group in found.groups if reads & {item.op for item in group} and group is not first]
+                merged = [item for group in beside for item in group]
+                if not beside or not reads & stores or not all(self._is_part(item, first, second, found) for item in merged):
+                    continue
+                every = [*first, *(replace(item, repeated=True) for item in merged)]
+                ways = self.kernels.joined(every, second, found.stored)
+                if ways:
+                    kept = [number for number, group in enumerate(found.groups) if group is not second and group not in beside]
+                    groups = [[*every, *second] if found.groups[number] is first else found.groups[number] for number in kept]
+                    ranked = [ways if number == place else found.ranked[number] for number in kept]
+                    return replace(found, groups=groups, ranked=ranked, choices=[known[0] for known in ranked])
+        return None
+
+    def _is_part(self, item: Item, first: Sequence[Item], second: Sequence[Item], found: Candidate) -> bool:
+        """Whether each program of a kernel may find a value, as small a part of what it stores itself, that only a second one reads."""
+        readers = [group for group in found.groups if item.op in needs(self.source, group, found.stored)]
+        apart = not set(needs(self.source, [item], found.stored)) and item.buffer not in self.source.results
+        return apart and set(item.buffer.axes) < set(first[0].buffer.axes) and readers == [second]
 
     def rough(self) -> list[Candidate]:
         """The partitions worth planning in full, with coarse plans; none where some value fits no kernel."""
@@ -288,11 +321,13 @@ class Fusion:
 
     def others(self, best: Candidate) -> list[Candidate]:
         """
-        The best partition in its other form, what is worth it where launches overlap, and the next best that were tried, planned in full.
+        The best partition in its other forms, what is worth it where launches overlap, and the next best that were tried, planned in full.
         """
         beside = self._beside(best)
         forms = self._forms(self.tried[best.cuts]) if best.cuts in self.tried else []
         own = [form for form in forms if len(form.groups) != len(best.groups)]
+        if forms and self.options.diagonal and (whole := self._gathered(forms[0])) is not None:
+            own.append(whole)
         known = {best.cuts, *(entry.cuts for entry in beside)}
         rest = sorted((entry for entry in self.tried.values() if entry.cuts not in known), key=lambda entry: entry.seconds)
         close = [entry for entry in rest if entry.seconds <= FARTHEST * best.seconds]

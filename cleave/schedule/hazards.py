@@ -2,8 +2,9 @@
 What Triton's compiler gets wrong, as rules on tile programs.
 
 Two uses of a load. In a pipelined loop a load that feeds a warp-group dot and register code has as many buffers as the register
-code needs, one fewer than the dot: its tile may be overwritten while the dot reads it. `separated` gives the dot a load of its
-own, under another cache hint, as equal loads are merged. Seen with Triton 3.6; 3.9 has the same number of buffers.
+code needs, one fewer than the dot: its tile may be overwritten while the dot reads it. So it is where the other use is a dot of fewer
+rows, whose operands pass through registers. `separated` gives the dots of each kind a load of their own, under another cache hint, as
+equal loads are merged. Seen with Triton 3.6; 3.9 has the same number of buffers.
 
 Products of registers. A dot of at least 64 rows runs on Hopper as warp-group instructions of 16 summed elements each. Where
 its left operand is made in registers within the loop, and its result is nothing but the start of the next iteration's dot,
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from ..runtime.versions import triton_version
 from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Release, Statement, Store, Var, Wait, walk
@@ -32,7 +34,10 @@ from .targets import Target
 WAITS_SINCE = (3, 9)
 """The first version of Triton whose assembler keeps operands of running instructions."""
 WARP_GROUP_ROWS, STEP = 64, 16
-SEPARATE = "evict_last"
+SEPARATE = ("evict_last", "evict_first")
+"""Cache hints that tell apart loads of the same."""
+Use: TypeAlias = Literal["registers", "dot", "warp-group dot"]
+USES: tuple[Use, ...] = ("registers", "dot", "warp-group dot")
 
 
 def reads(statement: Statement) -> tuple[Var, ...]:
@@ -81,44 +86,55 @@ def changed(body: Sequence[Statement], change: Callable[[For], Sequence[Statemen
 
 
 def separated(body: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements with a second load for the dots that read, in a loop, what register code reads too."""
+    """The statements with a further load for each kind of dots that read, in a loop, what register code or the other kind reads too."""
     return changed(body, _separated)
 
 
 def _separated(loop: For) -> Sequence[Statement]:
     users = uses_of(loop.body)
-    twins: dict[int, Var] = {}
+    twins: dict[tuple[int, Use], Var] = {}
     out: list[Statement] = []
     for statement in loop.body:
-        if isinstance(statement, Load):
-            dots, others = uses(statement.out, users)
+        if isinstance(statement, Load) and not statement.eviction:
+            _, *more = uses(statement.out, users) or USES[:1]
             out.append(statement)
-            if dots and others and not statement.eviction:
-                twin = Var(statement.out.name, statement.out.type, statement.out.note)
-                twins[id(statement.out)] = twin
-                out.append(replace(statement, out=twin, eviction=SEPARATE))
+            for use, hint in zip(more, SEPARATE, strict=False):
+                twins[id(statement.out), use] = twin = Var(statement.out.name, statement.out.type, statement.out.note)
+                out.append(replace(statement, out=twin, eviction=hint))
             continue
-        if isinstance(statement, Let) and statement.kind == "broadcast" and id(statement.args[0]) in twins:
-            if not uses(statement.out, users)[1]:
-                statement = replace(statement, args=(twins[id(statement.args[0])],))
-        elif isinstance(statement, Dot):
-            statement = replace(statement, a=twins.get(id(statement.a), statement.a), b=twins.get(id(statement.b), statement.b))
+        if isinstance(statement, Let) and statement.kind == "broadcast":
+            source, (first, *more) = statement.args[0], uses(statement.out, users) or USES[:1]
+            out.append(replace(statement, args=(twins.get((id(source), first), source),)))
+            for use in more:
+                if (id(source), use) in twins:
+                    twins[id(statement.out), use] = twin = Var(statement.out.name, statement.out.type, statement.out.note)
+                    out.append(replace(statement, out=twin, args=(twins[id(source), use],)))
+            continue
+        if isinstance(statement, Dot):
+            use = _use(statement)
+            a, b = (twins.get((id(side), use), side) for side in (statement.a, statement.b))
+            statement = replace(statement, a=a, b=b)
         out.append(statement)
     return out
 
 
-def uses(var: Var, users: dict[int, list[Statement]]) -> tuple[int, int]:
-    """How many dots read a value as it is or with its dimensions in another order, and how much else does."""
-    dots = others = 0
+def _use(dot: Dot) -> Use:
+    """How a dot takes what it multiplies."""
+    wide = dot.out.type.dims[-2][1] >= WARP_GROUP_ROWS and dot.a.type.dtype in ("f16", "bf16")
+    return "warp-group dot" if wide else "dot"
+
+
+def uses(var: Var, users: dict[int, list[Statement]]) -> tuple[Use, ...]:
+    """What reads a value as it is or with its dimensions in another order."""
+    found: set[Use] = set()
     for user in users.get(id(var), ()):
         if isinstance(user, Dot) and user.acc is not var:
-            dots += 1
+            found.add(_use(user))
         elif isinstance(user, Let) and user.kind == "broadcast":
-            more = uses(user.out, users)
-            dots, others = dots + more[0], others + more[1]
+            found.update(uses(user.out, users))
         else:
-            others += 1
-    return dots, others
+            found.add("registers")
+    return tuple(use for use in USES if use in found)
 
 
 def is_affected(target: Target, triton: tuple[int, int] | None = None) -> bool:

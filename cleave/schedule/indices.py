@@ -141,6 +141,8 @@ class Indices(Statements, ABC):
 
     def first(self, dim: Dim, home: Scope) -> Value:
         """The scalar number of a dimension's first element in this program and step."""
+        if dim.along:
+            return self.first(self.by_name[dim.along], home)
         if dim.role == "full":
             return self.constant(0, "index")
         if dim.role == "grid":

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from .cost import START, Cost, estimate, resources
 from .descriptors import described
+from .diagonal import emitter_of
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
-from .loops import KernelEmitter
 from .measure import Measure, measure
 from .nodes import axis_index
 from .partition import Item, Source, needs, problem_of
@@ -37,8 +38,9 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one; with `boxes`, dots may load by descriptor. With `library`, plain products of two buffers may be left to a
-    library; with `compare` as well, that is kept beside the best kernel to be timed, whatever the model finds.
+    beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums of products in loops with dots may be dots. With
+    `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to be
+    timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -48,6 +50,7 @@ class ScheduleOptions:
     partitions: int = 2
     peel: bool = False
     boxes: bool = False
+    diagonal: bool = False
     library: bool = False
     compare: bool = False
 
@@ -100,7 +103,7 @@ class Kernels:
 
     def ranked(self, group: Sequence[Item], stored: Mapping[int, Item], coarse: bool) -> tuple[Choice, ...]:
         """Ways to run the kernel that stores a group of values, best first; none where none fits. Raises: EntangledError."""
-        key = (coarse, tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        key = (coarse, tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
             names, computed = _structure(problem)
@@ -117,7 +120,7 @@ class Kernels:
         The best kernel that stores a group of values and holds as little as it may, or None where even that does not fit the machine;
         `unfit` then says why. Raises: EntangledError.
         """
-        key = ("least", tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored))
+        key = ("least", tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
             found = list(self._costed(problem, least_plans(problem, 4 * self.options.plans), (), True))
@@ -172,7 +175,7 @@ class Kernels:
 
     def _bodies(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         def kernel(of: Plan) -> Kernel:
-            return mended(KernelEmitter(problem, of).kernel(), self.target)
+            return mended(emitter_of(problem, of).kernel(), self.target)
 
         try:
             measured = measure(kernel(plan), problem.sizes)
@@ -184,6 +187,10 @@ class Kernels:
         for moved in _longest_first(problem, plan, measured):
             plan, measured = moved, measure(kernel(moved), problem.sizes)
             yield plan, measured
+        if self.options.diagonal and measured.stalled:
+            other = replace(plan, diagonal=True)
+            with suppress(InfeasibleError):
+                yield other, measure(kernel(other), problem.sizes)
         if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
             before = _loops(measured.kernel)
             for joined in (False, True):
@@ -202,7 +209,7 @@ class Kernels:
         """
         if not self.target.publishes:
             return ()
-        key = tuple((tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored)) for group in (first, second))
+        key = tuple((tuple(item.key for item in group), needs(self.source, group, stored)) for group in (first, second))
         if key not in self._joined:
             one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
             ways = (join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None)
@@ -230,9 +237,9 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body and descriptors are taken for their times alone.
+        # to be timed, loops with a second body, descriptors and sums as diagonals are taken for their times alone.
         asked = self.options.compare
-        plain = [choice for choice in found if not (asked and (choice.plan.peeled or choice.plan.descriptors))] or found
+        plain = [choice for choice in found if not (asked and choice.plan.special)] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(
@@ -273,7 +280,7 @@ def _structure(problem: Problem) -> tuple[tuple[str, ...], object]:
     for op in problem.graph.ops:
         attr = buffer(problem.buffers[int(str(op.attr[0]))]) if op.kind == "input" else repr(op.attr)
         ops.append((op.kind, op.args, op.axes, op.dtype, attr))
-    results = tuple((result.op, buffer(result.buffer), result.raw) for result in problem.results)
+    results = tuple((result.op, buffer(result.buffer), result.raw, result.repeated) for result in problem.results)
     sizes = problem.sizes
     axes = tuple((axis.name, sizes.extents[axis.name].text, axis.chunk_of) for axis in problem.graph.axes)
     degrees = tuple(tuple(sorted(degree.items())) for degree in problem.degrees)

@@ -25,6 +25,7 @@ from typing import TypeVar
 
 from ..extents import Extent, extent
 from .buffers import fresh
+from .diagonal import emitter_of
 from .emit import Emitter
 from .loops import KernelEmitter
 from .nodes import axis_index
@@ -93,7 +94,7 @@ class Join:
 
     def __init__(self, first: Problem, plan: Plan, second: Problem) -> None:
         self.plan, self.second, self.sizes = plan, second, first.sizes
-        self.emitter = KernelEmitter(first, plan)
+        self.emitter = emitter_of(first, plan)
         self.emitter.place_grid()
         self.emitter.store_all()
         self.kept = tuple(dim for dim in plan.dims if dim.role == "grid" and set(dim.axes) <= set(second.stores[0].axes))

@@ -83,7 +83,10 @@ class KernelEmitter(Emitter):
 
 
 def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node]:
-    """The reductions that share the loop of `wanted`, shifts first."""
+    """
+    The reductions that share the loop of `wanted`: shifts first, then diagonals, as Triton spreads warps over all dots of a loop as suits
+    the last.
+    """
     stage, loops = emitter.stage(wanted, dim), emitter.loops_in(wanted)
     known = home.memo
     out: list[Node] = []
@@ -92,7 +95,8 @@ def _members(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> list[Node
             continue
         if emitter.loop_of(node) is dim and emitter.stage(node, dim) == stage and emitter.home(node, home) is home:
             out.append(node)
-    return sorted(out, key=lambda node: (node.kind != "shift", node.id))
+    twins = {axis for entry in emitter.plan.dims if entry.along for axis in entry.axes}
+    return sorted(out, key=lambda node: (node.kind != "shift", not twins & set(node.axes), node.id))
 
 
 def _run_loop(emitter: Emitter, dim: Dim, home: Scope, wanted: Node) -> None:

@@ -21,12 +21,20 @@ from .sizes import Sizes
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value that is stored: the operation, where, and whether later kernels may read it there."""
+    """
+    A value that is stored: the operation, where, and whether later kernels may read it there; `raw` and `repeated` are for its `Result`.
+    """
 
     op: int
     buffer: Buffer
     shared: bool
     raw: bool = False
+    repeated: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells stored values of one graph apart."""
+        return self.op, self.buffer.name, self.repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +199,7 @@ def problem_of(source: Source, name: str, group: Sequence[Item], stored: Mapping
 
     graph, degrees, buffers, origin = kernel_graph(source, group, stored)
     back = {old: new for new, old in origin.items()}
-    results = tuple(Result(back[item.op], item.buffer, item.raw) for item in group)
+    results = tuple(Result(back[item.op], item.buffer, item.raw, item.repeated) for item in group)
     try:
         return Problem(name, graph, source.sizes, tuple(buffers), results, degrees)
     except EntangledError as error:

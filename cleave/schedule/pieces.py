@@ -112,7 +112,7 @@ def _optional(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
     reduced = {axis for node in problem.nodes if node.kind in REDUCING for axis in node.removed}
     for axis in free:
         size = known[axis] or 0
-        if axis not in reduced and all(axis in result.buffer.axes for result in problem.results):
+        if axis not in reduced and all(result.repeated or axis in result.buffer.axes for result in problem.results):
             for tile in GRID_TILES:
                 if size > tile and size % tile == 0:
                     yield Pieces(axis, tile), *(Pieces(other) for other in whole if other != axis)

@@ -124,11 +124,12 @@ def contractions(problem: Problem) -> list[Node]:
 
 
 def parallel_axes(problem: Problem) -> tuple[str, ...]:
-    """The axes that every result has and nothing reduces."""
+    """The axes that every result has, but for those that are repeated, and nothing reduces."""
     reduced = {axis for node in problem.reductions for axis in node.removed}
     common = set(problem.stores[0].axes)
     for stored in problem.stores[1:]:
-        common &= set(stored.axes)
+        if not stored.repeated:
+            common &= set(stored.axes)
     return problem.graph.ordered(common - reduced)
 
 

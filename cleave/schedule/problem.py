@@ -15,11 +15,15 @@ from .sizes import Sizes
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A value a kernel stores: the operation, and its buffer. `raw` keeps a shift of nothing at -inf instead of 0."""
+    """
+    A value a kernel stores: the operation, and its buffer. `raw` keeps a shift of nothing at -inf instead of 0. A `repeated` one may lack
+    axes of the others: all programs along these store it, each the same.
+    """
 
     op: int
     buffer: Buffer
     raw: bool = False
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Stored:
     buffer: Buffer
     where: Where
     raw: bool
+    repeated: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -65,7 +70,7 @@ class Problem:
             for where in resolver.places(result.buffer.axes):
                 table = dict(where)
                 node = resolver.value(result.op, tuple((axis, table[axis]) for axis in self.graph.ops[result.op].axes))
-                stores.append(Stored(node, result.buffer, where, result.raw))
+                stores.append(Stored(node, result.buffer, where, result.raw, result.repeated))
         object.__setattr__(self, "stores", tuple(stores))
         object.__setattr__(self, "nodes", _reachable(resolver.nodes, [stored.node for stored in stores]))
 

@@ -17,12 +17,14 @@ class Dim:
 
     Roles: `grid` (parallel programs of `tile` elements), `loop` (sequential, `tile` at a time), `full` (the whole dimension in a
     tile, whose size is its extent rounded up to a power of two). `tile` is a power of two; dimensions of tile 1 are scalars.
+    One `along` another is a second name for the elements that this one has in a program.
     """
 
     name: str
     axes: tuple[str, ...]
     role: Role
     tile: int
+    along: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Plan:
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
     dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
-    the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may.
+    the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of products of two
+    rows are made by dots; see `cleave.schedule.diagonal`.
     """
 
     dims: tuple[Dim, ...]
@@ -60,6 +63,7 @@ class Plan:
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
     descriptors: bool = False
+    diagonal: bool = False
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -67,6 +71,11 @@ class Plan:
             if axis in dim.axes:
                 return dim
         raise KeyError(axis)
+
+    @property
+    def special(self) -> bool:
+        """Whether it is one that only its time can speak for."""
+        return self.peeled or self.descriptors or self.diagonal
 
     @property
     def packed(self) -> int:
@@ -77,8 +86,8 @@ class Plan:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
-        boxes = ", by descriptor" if self.descriptors else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{order}{then}"
+        boxes, squares = ", by descriptor" if self.descriptors else "", ", sums as diagonals" if self.diagonal else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{squares}{order}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

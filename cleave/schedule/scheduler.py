@@ -146,9 +146,9 @@ def _planned(rough: Sequence[tuple[float, str, Fusion]], notes: list[str], sever
 def preferred(found: Sequence[tuple[str, Candidate]]) -> tuple[str, Candidate]:
     """
     The fastest; of those within a tenth of it, which the model cannot tell apart, fewest kernels, then loops, then least work. What
-    ranges save depends on data, so those are left out.
+    ranges save depends on data, so those are left out, and so is what is taken for its time alone.
     """
-    plain = [entry for entry in found if not entry[1].source.ranged]
+    plain = [entry for entry in found if not entry[1].source.ranged and not entry[1].repeats]
     least = min(candidate.seconds for _, candidate in plain)
     close = [entry for entry in plain if entry[1].seconds <= ALIKE * least]
     return min(close, key=lambda entry: (*_parts(entry[1]), entry[1].flops, entry[1].seconds))

@@ -12,8 +12,8 @@ from cleave.graph import Graph, Input
 from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import executable
 from cleave.schedule import TARGETS, ScheduleOptions, schedule, space
-from cleave.schedule.hazards import is_affected, mended, overwritten
-from cleave.schedule.program import Dot, For, Kernel, Let, Load, Program, walk
+from cleave.schedule.hazards import is_affected, mended, overwritten, separated
+from cleave.schedule.program import Buffer, Dot, For, Kernel, Let, Load, Program, TileType, Var, walk
 from cleave.schedule.scheduler import assemble
 from tests.targets.sass import disassembled, loops, overwrites
 
@@ -89,6 +89,26 @@ def test_the_second_load_has_another_cache_hint() -> None:
     agrees(graph, program)
     loads = [load for load in walk(program.kernels[0].body) if isinstance(load, Load) and load.buffer.name == "x"]
     assert sorted(load.eviction for load in loads) == ["", "evict_last"]
+
+
+def test_dots_of_few_rows_and_of_many_have_loads_of_their_own() -> None:
+    """The operands of few rows pass through registers: a tile that both read would have too few buffers for a warp-group dot."""
+    rows, one = (TileType(((name, 16), ("k", 64)), "f16") for name in "mn")
+    x = Buffer("x", ("m", "k"), "f16", (64, 1))
+    loaded, turned = Var("x", rows), Var("x", TileType((("k", 64), ("m", 16)), "f16"))
+    a, w = Var("a", one), Var("w", TileType((("c", 64), ("k", 64)), "f16"))
+    few, wide = (
+        Dot(Var("dot", TileType(((name, size), ("m", 16)), "f32")), side, turned, "k") for name, size, side in (("n", 16, a), ("c", 64, w))
+    )
+    body = (Load(loaded, x, ()), Let(turned, "broadcast", (loaded,)), few, wide)
+    index = Var("k0", TileType((), "index"))
+    (loop,) = separated((For("k", index, index, index, 64, (), body),))
+    assert isinstance(loop, For)
+    loads = [statement for statement in loop.body if isinstance(statement, Load)]
+    assert [load.eviction for load in loads] == ["", "evict_last"]
+    made = {id(statement.out): statement.args[0] for statement in loop.body if isinstance(statement, Let)}
+    dots = [statement for statement in loop.body if isinstance(statement, Dot)]
+    assert [made[id(dot.b)] for dot in dots] == [load.out for load in loads]
 
 
 def test_loads_with_one_kind_of_use_stay_single() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..schedule import TARGETS
-from . import dynamic, masks, model, programs, subgraphs
+from . import dynamic, masks, model, programs, subgraphs, sweep_report
 from .cases import Case
 from .compiling import compiled, empty_cache
 from .plot import draw, missing
@@ -21,6 +21,8 @@ from .results import OURS, Row, geometric_mean, merged, read, write
 from .run import GpuClock, Measurement, Note, Ours, empty_row, nothing
 from .tables import Columns, none, number, ratios, show, summary, times
 from .timing import FLUSHES
+
+NO_GPU = "no CUDA device was found; run it on a machine with an NVIDIA GPU"
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ def report(options: Namespace) -> int:
 
     Exit code 0 when every result of Cleave is there and right, 1 when one is not, 2 for usage.
     """
+    if options.command == "sweep":
+        return _swept(options)
     if options.plot is not None and missing():
         return _refused(missing())
     if getattr(options, "target", "h200") not in TARGETS:
@@ -122,7 +126,7 @@ def report(options: Namespace) -> int:
         if getattr(options, "model", False):
             return model.report(cases, options.target, options.seconds)
         if not torch.cuda.is_available():
-            return _refused("no CUDA device was found; run it on a machine with an NVIDIA GPU")
+            return _refused(NO_GPU)
         with nullcontext() if options.keep_cache else empty_cache():
             rows = measured(found, cases, options.seconds, options.json)
     if not rows:
@@ -132,6 +136,17 @@ def report(options: Namespace) -> int:
     if options.plot is not None:
         draw(rows, options.plot)
     return 0 if all(row.right for row in rows) else 1
+
+
+def _swept(options: Namespace) -> int:
+    cases = filtered(subgraphs.cases(options.shapes), options)
+    if not cases:
+        return _refused("no case is of that name, phase and size")
+    if options.seed is not None and options.limit is None:
+        return _refused("--seed says which configurations --limit takes; give --limit")
+    if not torch.cuda.is_available() or torch.version.hip is not None:
+        return _refused(NO_GPU)
+    return sweep_report.report(cases, options)
 
 
 def _refused(why: str) -> int:

@@ -21,8 +21,8 @@ from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 from cleave.schedule.targets import Target
 
-LATE = "not compiled in time"
-SPILLS = "spills"
+UNCOMPILED, SPILLS, LATE = "does not compile", "spills", "not compiled in time"
+MISFIT = "does not fit"
 
 
 class Space(Protocol):
@@ -103,6 +103,7 @@ class Candidates:
     binaries: dict[Way, Binary] = field(default_factory=dict[Way, Binary])
     failures: dict[Way, str] = field(default_factory=dict[Way, str])
     codes: set[str] = field(default_factory=set[str])
+    _pending: dict[Future[Built], Way] = field(default_factory=dict[Future[Built], Way])
 
     def ways(self, trial: Trial) -> list[Way]:
         """The ways that a trial runs its kernels in, in the order of their launches; what a library does is none."""
@@ -117,34 +118,41 @@ class Candidates:
         """Why a trial cannot be run, empty where its kernels are all usable or not compiled yet."""
         return next((self.failures[way] for way in self.ways(trial) if way in self.failures), "")
 
-    def compile(self, trials: Sequence[Trial], over: Callable[[bool], bool], told: Callable[[int, int], None]) -> None:
-        """
-        Compiles the kernels of trials that are not known yet, until it is `over`; what is left then is too late. `over` is asked now and
-        then, with whether nothing was compiled since it was asked last; `told` is how many kernels are compiled and of how many.
-        """
-        pending: dict[Future[Built], Way] = {}
-        asked: set[Way] = set()
+    def submit(self, trials: Sequence[Trial]) -> None:
+        """Begins to compile the kernels of trials that are not known yet."""
+        asked = set(self._pending.values())
         for trial in trials:
             program = self.space.program(trial)
             for launch, way in enumerate(self.ways(trial)):
                 if way not in self.binaries and way not in self.failures and way not in asked:
                     asked.add(way)
-                    pending[self.pool.submit(program, self.architecture, [launch], self.store)] = way
+                    self._pending[self.pool.submit(program, self.architecture, [launch], self.store)] = way
+
+    def finish(self, trials: Sequence[Trial], over: Callable[[bool], bool], told: Callable[[int, int], None] | None = None) -> None:
+        """
+        Waits for the kernels of trials until it is `over`; then whatever is still to be compiled is too late. `over` is asked now and
+        then, with whether nothing was compiled since it was asked last; `told` is how many kernels are there and of how many.
+        """
+        wanted = {way for trial in trials for way in self.ways(trial)}
+        pending = {future: way for future, way in self._pending.items() if way in wanted}
         total = len(pending)
         while pending:
             done, _ = wait(list(pending), timeout=0.25, return_when=FIRST_COMPLETED)
             for future in done:
                 way = pending.pop(future)
+                del self._pending[future]
                 try:
                     (binary,) = future.result().binaries.values()
                     self._file(way, binary)
                 except BuildError as error:
-                    self.failures[way] = f"does not compile: {error}"
-            told(total - len(pending), total)
+                    self.failures[way] = f"{UNCOMPILED}: {error}"
+            if told is not None:
+                told(total - len(pending), total)
             if over(not done):
-                for future, way in pending.items():
+                for future, way in self._pending.items():
                     future.cancel()
                     self.failures[way] = LATE
+                self._pending.clear()
                 break
 
     def _file(self, way: Way, binary: Binary) -> None:
@@ -171,7 +179,7 @@ class Candidates:
             try:
                 file = future.result().file
             except BuildError as error:
-                candidate.dropped = f"cannot be lowered: {error}"
+                candidate.dropped = f"{UNCOMPILED}: it cannot be lowered: {error}"
                 out.append(candidate)
                 continue
             launches = [call.kernel for plan in file.plans for call in calls(plan)]
@@ -183,6 +191,11 @@ class Candidates:
                 self.codes.add(code)
                 out.append(candidate)
         return out
+
+
+def kind_of(failure: str) -> str:
+    """Which of `UNCOMPILED`, `MISFIT`, `SPILLS` and `LATE` is why a kernel cannot be run."""
+    return next((kind for kind in (UNCOMPILED, SPILLS, LATE) if failure.startswith(kind)), MISFIT)
 
 
 def code_of(built: Built) -> str:

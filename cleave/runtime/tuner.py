@@ -149,7 +149,8 @@ class Tuner:
         def told(done: int, total: int) -> None:
             self.progress.show(f"compiled {done} of {total} kernels", self.budget.seconds - self._spent())
 
-        self._made.compile(trials, over, told)
+        self._made.submit(trials)
+        self._made.finish(trials, over, told)
 
     def _repaired(self, trial: Trial) -> Trial | None:
         """The trial with kernels that do not fit, other than the varied one, run in the first way that does."""

@@ -88,7 +88,9 @@ def _dynamic_lines(rows: Sequence[Row]) -> list[str]:
 
 def filtered(cases: Sequence[Case], options: Namespace) -> list[Case]:
     """The cases that options ask for."""
-    return [case for case in cases if wanted(case.name, case.facts, options)]
+    found = [case for case in cases if wanted(case.name, case.facts, options)]
+    which, of = options.part or (1, 1)
+    return found[which - 1 :: of]
 
 
 def wanted(name: str, facts: Mapping[str, object], options: Namespace) -> bool:

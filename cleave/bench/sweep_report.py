@@ -34,6 +34,7 @@ from ..runtime.clock import GpuClock, Workload, stored, tolerance
 from ..schedule import Space
 from .accuracy import exact
 from .cases import Case
+from .code import code
 from .run import machine as machine_text
 from .sweep import DROPPED, Sweep, Swept
 from .tables import number, show
@@ -139,7 +140,8 @@ def report(cases: Sequence[Case], options: Namespace) -> int:
 
 def keep(path: Path, rows: Sequence[Swept]) -> None:
     """Keeps rows as JSON, all or none of them. Raises: OSError."""
-    replace(path, (json.dumps({"machine": machine_text(), "sweep": [asdict(row) for row in rows]}, indent=1) + "\n").encode())
+    told = {"machine": machine_text(), "code": code(), "sweep": [asdict(row) for row in rows]}
+    replace(path, (json.dumps(told, indent=1) + "\n").encode())
 
 
 def table(rows: Sequence[Swept]) -> Table:

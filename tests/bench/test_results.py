@@ -19,7 +19,7 @@ from cleave.bench.cases import Case, Given
 from cleave.bench.compiling import compiled, empty_cache, regret
 from cleave.bench.results import GRAPH, OURS, PLAIN, Row, geometric_mean, merged, read, write
 from cleave.bench.tables import ratios, summary, times
-from cleave.bench.timing import FLUSHES, processor_microseconds
+from cleave.bench.timing import FLUSHES
 from cleave.runtime.tuner import Entry
 from cleave.tools import cleave_bench
 
@@ -191,6 +191,16 @@ def test_merging_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert cleave_bench.main(command) == 1
 
 
+def test_parts_are_all_cases_together() -> None:
+    def names(*more: str) -> list[str]:
+        options = cleave_bench.parser().parse_args(["dynamic", *more])
+        return [case.name for case in measuring.filtered(measuring.command(options).cases, options)]
+
+    parts = [names("--part", f"{which}/3") for which in (1, 2, 3)]
+    assert sorted(map(len, parts)) == [13, 13, 14] and sorted(name for some in parts for name in some) == sorted(names())
+    assert names("--only", "8x", "--part", "1/1") == names("--only", "8x")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -252,11 +262,3 @@ def test_compiling_by_the_model_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert cleave_bench.main(["subgraphs", "--model", "--only", "decode matmul_rowsum 16"]) in (0, 1)
     text = capsys.readouterr().out
     assert "decode matmul_rowsum 16" in text and "warps" in text
-
-
-def test_processor_time_counts_calls() -> None:
-    calls: list[int] = []
-    waits: list[int] = []
-    found = processor_microseconds(lambda: calls.append(1), lambda: waits.append(len(calls)))
-    assert found > 0
-    assert waits[:3] == [0, 20, 40] and waits[-1] == len(calls)

@@ -22,18 +22,23 @@ from .run import GpuClock, Measurement, Note, Ours, empty_row, nothing
 from .tables import Columns, none, number, ratios, show, summary, times
 from .timing import FLUSHES
 
+NO_CASE = "no case is of that name, phase and size"
 NO_GPU = "no CUDA device was found; run it on a machine with an NVIDIA GPU"
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is measured under a name. `goal` is the ratio wanted of a row, `columns` and `lines` are added to the tables."""
+    """
+    What is measured under a name. `goal` is the ratio wanted of a row, `most_regret` what the cost model's may be; `columns` and `lines`
+    are added to the tables.
+    """
 
     name: str
     cases: Sequence[Case]
     ours: Ours = compiled
     note: Note = nothing
     goal: Callable[[Row], float] | None = None
+    most_regret: Callable[[Row], float] | None = None
     columns: Columns = none
     lines: Callable[[Sequence[Row]], list[str]] = field(default=lambda rows: [])
 
@@ -42,7 +47,8 @@ def command(options: Namespace) -> Command:
     """The command that options name."""
     match options.command:
         case "subgraphs":
-            return Command("subgraphs", subgraphs.cases(options.shapes, options.max_autotune), goal=subgraphs.goal, lines=_subgraph_lines)
+            cases = subgraphs.cases(options.shapes, options.max_autotune)
+            return Command("subgraphs", cases, goal=subgraphs.goal, most_regret=subgraphs.most_regret, lines=_subgraph_lines)
         case "masks":
             return Command("masks", masks.cases(), note=masks.note, goal=lambda row: masks.LEAST, columns=_mask_columns)
         case "dynamic":
@@ -53,7 +59,7 @@ def command(options: Namespace) -> Command:
 
 
 def _subgraph_lines(rows: Sequence[Row]) -> list[str]:
-    return [f"the geometric mean wanted of the quick shapes is {subgraphs.MEAN}"]
+    return [subgraphs.mean_line(rows)]
 
 
 def _mask_columns(row: Row) -> Mapping[str, str]:
@@ -124,7 +130,7 @@ def report(options: Namespace) -> int:
     else:
         cases = filtered(found.cases, options)
         if not cases:
-            return _refused("no case is of that name, phase and size")
+            return _refused(NO_CASE)
         if getattr(options, "model", False):
             return model.report(cases, options.target, options.seconds)
         if not torch.cuda.is_available():
@@ -133,8 +139,8 @@ def report(options: Namespace) -> int:
             rows = measured(found, cases, options.seconds, options.json)
     if not rows:
         return 1
-    show(times(rows), ratios(rows, found.goal, found.columns))
-    print("\n".join([*summary(rows, found.goal), *found.lines(rows)]))
+    show(times(rows), ratios(rows, found.goal, found.columns, found.most_regret))
+    print("\n".join([*summary(rows, found.goal, found.most_regret), *found.lines(rows)]))
     if options.plot is not None:
         draw(rows, options.plot)
     return 0 if all(row.right for row in rows) else 1
@@ -143,7 +149,7 @@ def report(options: Namespace) -> int:
 def _swept(options: Namespace) -> int:
     cases = filtered(subgraphs.cases(options.shapes), options)
     if not cases:
-        return _refused("no case is of that name, phase and size")
+        return _refused(NO_CASE)
     if options.seed is not None and options.limit is None:
         return _refused("--seed says which configurations --limit takes; give --limit")
     if not torch.cuda.is_available() or torch.version.hip is not None:

@@ -119,7 +119,7 @@ def chosen(
         BUILDERS.warm()
     clock = GpuClock() if machine.timed else None
     try:
-        bodies, texts, count = _searched(module, text, settings, lap)
+        bodies, texts, count = searched(module, text, settings, lap)
         parts = divided(bodies) if settings["weights"] else None
         if parts is not None:
             bodies = parts.rest
@@ -182,10 +182,13 @@ def hinted(graph: Graph, point: Mapping[str, int]) -> Graph:
     return replace(graph, symbols=tuple(symbols))
 
 
-def _searched(
+def searched(
     module: ModuleOp, text: str, settings: Mapping[str, Any], lap: Callable[[str], None]
 ) -> tuple[tuple[Graph, ...], dict[str, str], int]:
-    """The stabilized alternatives, the text of each level up to them, and how many there are."""
+    """
+    The stabilized alternatives of the graph in a module, which is changed, the text of each level up to them, and how many there are.
+    Arguments as for `chosen`.
+    """
     from .dialects.alg import AlternativesOp, GraphOp
     from .passes.alg_stabilize import AlgStabilizePass
     from .passes.alg_superoptimize import AlgSuperoptimizePass
@@ -219,10 +222,7 @@ def _variant(
     The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's. The
     symbols in `fixed` are constants of these values, which are their hints.
     """
-    from .passes.convert_alg_to_sched import hinted_sizes
-
-    sizes = hinted_sizes(bodies)
-    found = space(bodies, sizes, frozenset(sizes) - set(fixed), machine.target)
+    sizes, found = space_of(bodies, fixed, machine.target)
     lap("sched")
     binaries: Mapping[str, Binary] = {}
     entries: tuple[tuner.Entry, ...] = ()
@@ -241,6 +241,14 @@ def _variant(
     lap("text")
     point = {name: value for name, value in sizes.items() if name in symbols}
     return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks, fixed)
+
+
+def space_of(bodies: tuple[Graph, ...], fixed: Mapping[str, int], target: Target) -> tuple[Mapping[str, int], Space]:
+    """The hints of stabilized alternatives, and what may be run for them; symbols in `fixed` are constants, which are their hints."""
+    from .passes.convert_alg_to_sched import hinted_sizes
+
+    sizes = hinted_sizes(bodies)
+    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target)
 
 
 def _tuned(

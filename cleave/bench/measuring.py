@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..schedule import TARGETS
-from . import dynamic, masks, model, programs, subgraphs
+from . import dynamic, masks, model, programs, subgraphs, sweep_report
 from .cases import Case
 from .compiling import compiled, empty_cache
 from .plot import draw, missing
@@ -22,16 +22,23 @@ from .run import GpuClock, Measurement, Note, Ours, empty_row, nothing
 from .tables import Columns, none, number, ratios, show, summary, times
 from .timing import FLUSHES
 
+NO_CASE = "no case is of that name, phase and size"
+NO_GPU = "no CUDA device was found; run it on a machine with an NVIDIA GPU"
+
 
 @dataclass(frozen=True)
 class Command:
-    """What is measured under a name. `goal` is the ratio wanted of a row, `columns` and `lines` are added to the tables."""
+    """
+    What is measured under a name. `goal` is the ratio wanted of a row, `most_regret` what the cost model's may be; `columns` and `lines`
+    are added to the tables.
+    """
 
     name: str
     cases: Sequence[Case]
     ours: Ours = compiled
     note: Note = nothing
     goal: Callable[[Row], float] | None = None
+    most_regret: Callable[[Row], float] | None = None
     columns: Columns = none
     lines: Callable[[Sequence[Row]], list[str]] = field(default=lambda rows: [])
 
@@ -40,7 +47,8 @@ def command(options: Namespace) -> Command:
     """The command that options name."""
     match options.command:
         case "subgraphs":
-            return Command("subgraphs", subgraphs.cases(options.shapes, options.max_autotune), goal=subgraphs.goal, lines=_subgraph_lines)
+            cases = subgraphs.cases(options.shapes, options.max_autotune)
+            return Command("subgraphs", cases, goal=subgraphs.goal, most_regret=subgraphs.most_regret, lines=_subgraph_lines)
         case "masks":
             return Command("masks", masks.cases(), note=masks.note, goal=lambda row: masks.LEAST, columns=_mask_columns)
         case "dynamic":
@@ -51,7 +59,7 @@ def command(options: Namespace) -> Command:
 
 
 def _subgraph_lines(rows: Sequence[Row]) -> list[str]:
-    return [f"the geometric mean wanted of the quick shapes is {subgraphs.MEAN}"]
+    return [subgraphs.mean_line(rows)]
 
 
 def _mask_columns(row: Row) -> Mapping[str, str]:
@@ -86,7 +94,9 @@ def _dynamic_lines(rows: Sequence[Row]) -> list[str]:
 
 def filtered(cases: Sequence[Case], options: Namespace) -> list[Case]:
     """The cases that options ask for."""
-    return [case for case in cases if wanted(case.name, case.facts, options)]
+    found = [case for case in cases if wanted(case.name, case.facts, options)]
+    which, of = options.part or (1, 1)
+    return found[which - 1 :: of]
 
 
 def wanted(name: str, facts: Mapping[str, object], options: Namespace) -> bool:
@@ -101,6 +111,8 @@ def report(options: Namespace) -> int:
 
     Exit code 0 when every result of Cleave is there and right, 1 when one is not, 2 for usage.
     """
+    if options.command == "sweep":
+        return _swept(options)
     if options.plot is not None and missing():
         return _refused(missing())
     if getattr(options, "target", "h200") not in TARGETS:
@@ -118,20 +130,31 @@ def report(options: Namespace) -> int:
     else:
         cases = filtered(found.cases, options)
         if not cases:
-            return _refused("no case is of that name, phase and size")
+            return _refused(NO_CASE)
         if getattr(options, "model", False):
             return model.report(cases, options.target, options.seconds)
         if not torch.cuda.is_available():
-            return _refused("no CUDA device was found; run it on a machine with an NVIDIA GPU")
+            return _refused(NO_GPU)
         with nullcontext() if options.keep_cache else empty_cache():
             rows = measured(found, cases, options.seconds, options.json)
     if not rows:
         return 1
-    show(times(rows), ratios(rows, found.goal, found.columns))
-    print("\n".join([*summary(rows, found.goal), *found.lines(rows)]))
+    show(times(rows), ratios(rows, found.goal, found.columns, found.most_regret))
+    print("\n".join([*summary(rows, found.goal, found.most_regret), *found.lines(rows)]))
     if options.plot is not None:
         draw(rows, options.plot)
     return 0 if all(row.right for row in rows) else 1
+
+
+def _swept(options: Namespace) -> int:
+    cases = filtered(subgraphs.cases(options.shapes), options)
+    if not cases:
+        return _refused(NO_CASE)
+    if options.seed is not None and options.limit is None:
+        return _refused("--seed says which configurations --limit takes; give --limit")
+    if not torch.cuda.is_available() or torch.version.hip is not None:
+        return _refused(NO_GPU)
+    return sweep_report.report(cases, options)
 
 
 def _refused(why: str) -> int:

@@ -20,12 +20,17 @@ GRAPH, PLAIN = "graph", "plain"
 """How calls are timed: as replays of a CUDA graph, or as they are."""
 
 
+LATER = ("code", "seconds")
+"""What rows of earlier versions lack."""
+
+
 @dataclass
 class Row:
     """
     One case. `milliseconds` and `processor_microseconds` are by contender, the former by way of calling and flush first (`graph, writes`);
     `errors` are relative ones by contender; `failed` says why a contender is missing or wrong. `existing` are those that count as best
-    existing. `compilation` has the fields of `compiling.Compilation`. `at` is the time in UTC, `machine` what it was measured on.
+    existing. `compilation` has the fields of `compiling.Compilation`. `at` is the time in UTC, `machine` what it was measured on, `code`
+    what measured; `seconds` is what measuring took, by stage and contender. Plain calls are not timed of contenders far behind.
     """
 
     command: str
@@ -40,6 +45,8 @@ class Row:
     errors: dict[str, float] = field(default_factory=dict[str, float])
     failed: dict[str, str] = field(default_factory=dict[str, str])
     compilation: dict[str, Any] = field(default_factory=dict[str, Any])
+    code: str = ""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -92,7 +99,7 @@ def read(path: Path) -> list[Row]:
 
 
 def _row(values: Mapping[str, Any]) -> Row:
-    row = Row(**{entry.name: values[entry.name] for entry in fields(Row)})
+    row = Row(**{entry.name: values[entry.name] for entry in fields(Row) if entry.name not in LATER or entry.name in values})
     for entry in fields(Row):
         wanted = list if entry.name == "existing" else str if entry.type == "str" else dict
         if not isinstance(getattr(row, entry.name), wanted):

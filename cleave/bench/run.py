@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
@@ -21,9 +22,13 @@ from ..api import Compiled
 from .accuracy import Error, error_of, exact, problem
 from .baselines import eager
 from .cases import Call, Case, Contender, floor_seconds
+from .code import code
 from .compiling import Compilation, compiled
 from .results import GRAPH, OURS, PLAIN, Row
-from .timing import FLUSHES, Replay, captured, interleaved, processor_microseconds
+from .timing import BEHIND, FLUSHES, Replay, captured, interleaved, processor_microseconds
+
+OVERHEAD_MS = 0.1
+"""More than a plain call takes longer than a replay, so that times of replays tell which contenders cannot be the best."""
 
 
 class Ours(Protocol):
@@ -54,8 +59,8 @@ class Clock(Protocol):
         """The call, captured."""
         ...
 
-    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
-        """Milliseconds of each."""
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str, existing: Collection[str] = ()) -> dict[str, float]:
+        """Milliseconds of each, of the existing ones most exactly of the fastest."""
         ...
 
     def processor(self, call: Call) -> float:
@@ -75,9 +80,9 @@ class GpuClock:
         """As a CUDA graph."""
         return captured(call)
 
-    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str, existing: Collection[str] = ()) -> dict[str, float]:
         """As `timing.interleaved`."""
-        return interleaved(calls, flush)
+        return interleaved(calls, flush, existing)
 
     def processor(self, call: Call) -> float:
         """As `timing.processor_microseconds`."""
@@ -100,7 +105,7 @@ def empty_row(command: str, case: Case) -> Row:
     """A row of which nothing is known yet."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     facts = {**case.facts, "floor_ms": floor_seconds(case) * 1e3}
-    return Row(command, case.name, case.type_name, facts, at, machine())
+    return Row(command, case.name, case.type_name, facts, at, machine(), code=code())
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,21 @@ class Measurement:
         """
         # torch.compile gives up on a function that was compiled for many sizes.
         cast(Any, torch).compiler.reset()
+        started = time.perf_counter()
+
+        def lap(name: str) -> None:
+            nonlocal started
+            now = time.perf_counter()
+            self.row.seconds[name] = self.row.seconds.get(name, 0.0) + now - started
+            started = now
+
         inputs = self.case.inputs(self.device)
         right = exact(self.case, inputs)
         plain = eager(self.case.program)
         limit = error_of(plain.make(inputs)(), right)
         # What this took would be missing where another process times candidates.
         self.clock.settle()
+        lap("reference")
 
         def make_ours(inputs: Sequence[Tensor]) -> Call:
             ready, compilation = ours(self.case, inputs)
@@ -150,8 +164,9 @@ class Measurement:
             found = self._checked(contender, inputs, right, limit)
             if found is not None:
                 able.append(found)
+            lap(contender.name)
         self.clock.settle()
-        self._time(able)
+        self._time(able, lap)
         able.clear()
         self.clock.settle()
         return self.row
@@ -188,7 +203,7 @@ class Measurement:
         found.__traceback__ = None
         self.clock.settle()
 
-    def _time(self, contenders: Sequence[_Able]) -> None:
+    def _time(self, contenders: Sequence[_Able], lap: Callable[[str], None]) -> None:
         replays: dict[str, Callable[[], object]] = {}
         calls: dict[str, Call] = {}
         for able in contenders:
@@ -202,6 +217,29 @@ class Measurement:
                 self._missing(able.name, found)
             else:
                 replays[able.name], calls[able.name] = replay.run, able.call
-        for kind, ways in ((GRAPH, replays), (PLAIN, calls)):
-            for flush in FLUSHES:
-                self.row.milliseconds[f"{kind}, {flush}"] = self.clock.interleaved(ways, flush)
+        lap("processor and capture")
+        for flush in FLUSHES:
+            self.row.milliseconds[f"{GRAPH}, {flush}"] = self.clock.interleaved(replays, flush, self._right())
+        lap("graph")
+        for flush in FLUSHES:
+            self.row.milliseconds[f"{PLAIN}, {flush}"] = self._plain(calls, flush)
+        lap("plain")
+
+    def _plain(self, calls: Mapping[str, Call], flush: str) -> dict[str, float]:
+        """
+        Milliseconds of plain calls of all but the existing contenders that no overhead of the best could bring near it: a plain call takes
+        as long as a replay at least.
+        """
+        replays = self.row.milliseconds[f"{GRAPH}, {flush}"]
+        best = self.row.best(GRAPH, flush)
+        limit = float("inf") if best is None else BEHIND * best[1] + OVERHEAD_MS
+        few = {name: call for name, call in calls.items() if name not in self.row.existing or replays[name] <= limit}
+        found = self.clock.interleaved(few, flush, self._right())
+        least = min((found[name] for name in self._right() if name in few), default=0.0)
+        if any(replays[name] < least for name in self._right() if name in calls and name not in few):
+            found = self.clock.interleaved(calls, flush, self._right())
+        return found
+
+    def _right(self) -> list[str]:
+        """The existing contenders that are not wrong."""
+        return [name for name in self.row.existing if name not in self.row.failed]

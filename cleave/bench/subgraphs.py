@@ -20,7 +20,7 @@ from torch import Tensor
 from .baselines import Attention, compiled, latent_decoding
 from .cases import Case, Contender, Given, Program
 from .programs import ROOT, wide
-from .results import Row
+from .results import Row, geometric_mean
 
 Phase: TypeAlias = Literal["prefill", "decode"]
 
@@ -242,6 +242,11 @@ LEAST_LIBRARY = 0.98
 """The least of all others, and of what is one library call, which has nothing but its own noise to gain."""
 MEAN = 1.25
 """The least geometric mean of the quick rows."""
+MOST_REGRET: Mapping[str, float] = {"prefill": 0.03, "decode": 0.1}
+"""How much longer the best of the model's first candidates may take than the best of all, as a part."""
+
+MOST_NAMES = 8
+"""How many rows that are missing are named."""
 
 
 def goal(row: Row) -> float:
@@ -250,3 +255,27 @@ def goal(row: Row) -> float:
     wanted = GOALS.get((str(facts.get("phase")), str(facts.get("name"))), {}).get(int(facts.get("size", 0)), LEAST)
     library = row.compilation.get("kernels") == 0 and row.compilation.get("calls") == 1
     return LEAST_LIBRARY if library and wanted == LEAST else wanted
+
+
+def most_regret(row: Row) -> float:
+    """The regret that the cost model may have in a row."""
+    return MOST_REGRET[str(row.facts["phase"])]
+
+
+def mean_line(rows: Sequence[Row]) -> str:
+    """The geometric mean of the quick rows beside its goal, and which of them have no ratio or are not there."""
+    names = [case.name for case in cases("quick")]
+    found = {row.case: ratio for row in rows if (ratio := row.lower()) is not None}
+    counted = [found[name] for name in names if name in found]
+    mean = geometric_mean(counted)
+    over = f"all {len(names)}" if len(counted) == len(names) else f"{len(counted)} of the {len(names)}"
+    told = f"geometric mean over {over} quick rows: {'none' if mean is None else f'{mean:.3f}'} (goal {MEAN})"
+    if mean is not None and mean < MEAN:
+        told += " LOW"
+    there = {row.case for row in rows}
+    absent = [name for name in names if name not in there]
+    wrong = [name for name in names if name in there and name not in found]
+    for why, some in (("without a ratio", wrong), ("not measured", absent)):
+        if some:
+            told += f"; {why}: {', '.join(some) if len(some) <= MOST_NAMES else f'{len(some)}, first {some[0]}'}"
+    return told

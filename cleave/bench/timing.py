@@ -2,27 +2,36 @@
 A fair clock for GPU programs.
 
 All contenders run one after another, round after round, each after the L2 cache was flushed, and the median of each is reported:
-what changes the clock of a card changes all alike. Every round starts with another contender.
+what changes the clock of a card changes all alike. Every round starts with another contender. Rounds end when the medians of all that
+matter are known to `SETTLED`, or after `SECONDS`; an existing contender that takes `BEHIND` times as long as the best one, and so
+decides nothing, has no more than the least rounds.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from ..runtime.race import spread
+
 FLUSH_BYTES = 256 << 20
 FLUSHES = ("writes", "reads")
 """Flushed by writes the cache is left full of dirty lines, by reads of clean ones."""
 SECONDS = 0.6
 LEAST_ROUNDS, MOST_ROUNDS = 9, 60
+SETTLED = 0.002
+"""How far off a median may be, as a part of it."""
+BEHIND = 1.5
 LEAST_BATCHES, MOST_BATCHES, BATCH = 3, 15, 20
 PROCESSOR_SECONDS = 0.2
+LEAST_BATCH, BATCH_SECONDS = 3, 0.01
+"""A batch has fewer calls, but not less than these, where the GPU would take longer for it than so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +56,10 @@ def captured(call: Callable[[], Tensor]) -> Replay:
     return Replay(graph.replay, result)
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
-    """Median milliseconds of each call; as many rounds as take about `SECONDS`."""
+def interleaved(calls: Mapping[str, Callable[[], object]], flush: str, existing: Collection[str] = ()) -> dict[str, float]:
+    """Median milliseconds of each call; of those of `existing` only the ones near the fastest of them are run beyond the least rounds."""
     scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device="cuda")
     sink = torch.zeros((), dtype=torch.float32, device="cuda")
-    names = list(calls)
 
     def flushed() -> None:
         if flush == "writes":
@@ -59,17 +67,31 @@ def interleaved(calls: Mapping[str, Callable[[], object]], flush: str) -> dict[s
         else:
             torch.sum(scratch, dim=0, out=sink)
 
-    spans(calls, names, flushed)
+    left = list(calls)
+    spans(calls, left, flushed)
     started = time.perf_counter()
-    spans(calls, names, flushed)
-    once = time.perf_counter() - started
-    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, round(SECONDS / max(once, 1e-6))))
     found: dict[str, list[float]] = {name: [] for name in calls}
-    for at in range(rounds):
-        first = at % max(1, len(names))
-        for name, value in spans(calls, [*names[first:], *names[:first]], flushed).items():
+    for rounds in range(MOST_ROUNDS):
+        if rounds >= LEAST_ROUNDS:
+            left = deciding(found, left, existing)
+            if time.perf_counter() - started > SECONDS or settled(found, left):
+                break
+        first = rounds % max(1, len(left))
+        for name, value in spans(calls, [*left[first:], *left[:first]], flushed).items():
             found[name].append(value)
     return {name: statistics.median(values) for name, values in found.items()}
+
+
+def deciding(found: Mapping[str, Sequence[float]], names: Sequence[str], existing: Collection[str]) -> list[str]:
+    """Those of the names that are not existing, or whose median is at most `BEHIND` times the least of the existing."""
+    medians = {name: statistics.median(found[name]) for name in names}
+    best = min((medians[name] for name in names if name in existing), default=0.0)
+    return [name for name in names if name not in existing or medians[name] <= BEHIND * best]
+
+
+def settled(found: Mapping[str, Sequence[float]], names: Sequence[str]) -> bool:
+    """Whether the median of each is known to `SETTLED`."""
+    return all(spread(found[name]) <= SETTLED * statistics.median(found[name]) for name in names)
 
 
 def spans(calls: Mapping[str, Callable[[], object]], order: list[str], flushed: Callable[[], None]) -> dict[str, float]:
@@ -93,12 +115,18 @@ def processor_microseconds(call: Callable[[], object], synchronize: Callable[[],
     Calls come in batches too short to fill the queue of launches, and batches start when nothing is left to be done.
     """
     found: list[float] = []
+    synchronize()
+    begun = time.perf_counter()
+    call()
+    synchronize()
+    once = time.perf_counter() - begun
+    batch = max(LEAST_BATCH, min(BATCH, int(BATCH_SECONDS / max(once, 1e-9))))
     begun = time.perf_counter()
     while len(found) < LEAST_BATCHES or (len(found) < MOST_BATCHES and time.perf_counter() - begun < PROCESSOR_SECONDS):
         synchronize()
         started = time.perf_counter()
-        for _ in range(BATCH):
+        for _ in range(batch):
             call()
-        found.append((time.perf_counter() - started) / BATCH * 1e6)
+        found.append((time.perf_counter() - started) / batch * 1e6)
     synchronize()
     return statistics.median(found)

@@ -13,9 +13,12 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cleave.graph import Graph
 from cleave.reference.dtypes import TOLERANCES
@@ -30,7 +33,10 @@ SAMPLE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """An input: its memory, and what it holds: bytes, or where they are None normal numbers of this mean and deviation."""
+    """
+    An input: its memory, and what it holds: the bytes of a file, or those of `content`, or where there are neither normal numbers of
+    this mean and deviation.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -38,6 +44,7 @@ class Data:
     content: bytes | None = None
     mean: float = 0.0
     deviation: float = 1.0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,8 @@ class First:
 @dataclass(frozen=True, slots=True)
 class Workload:
     """
-    What programs are timed on: inputs, values of symbols, and the graph that says what is right, where there is one.
+    What programs are timed on: inputs, values of symbols, and what says what is right: the results `expected`, else the graph, where
+    there is one.
 
     `tolerance` is the relative error allowed against it; `device` the number of the GPU. The results of `first` follow the inputs.
     """
@@ -62,6 +70,13 @@ class Workload:
     tolerance: float
     device: int
     first: First | None = None
+    expected: tuple[Data, ...] = ()
+
+
+def stored(tensor: torch.Tensor, file: Path) -> Data:
+    """An input, or a result that is right, whose elements are kept in a file, all of them. Raises: OSError."""
+    _bytes(tensor).tofile(file)
+    return Data(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, file=str(file))
 
 
 def described(tensor: torch.Tensor) -> Data:
@@ -77,8 +92,12 @@ def described(tensor: torch.Tensor) -> Data:
         mean, deviation = float(middle), float(spread)
         if math.isfinite(mean) and math.isfinite(deviation):
             return Data(shape, strides, tensor.dtype, None, mean, deviation)
-    plain = tensor.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
-    return Data(shape, strides, tensor.dtype, plain.tobytes())
+    return Data(shape, strides, tensor.dtype, _bytes(tensor).tobytes())
+
+
+def _bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
+    """The elements in the order of the dimensions."""
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
 
 
 def tolerance(graph: Graph) -> float:

@@ -100,6 +100,16 @@ class CudaBound(Bound):
                 step(tensors)
             frame.pool.append(frame)
 
+    def spoil(self) -> None:
+        """
+        Makes the floats that earlier runs left in their workspaces NaN, but where zero must stay: a run that reads what it did not write
+        gives another result.
+        """
+        for frame in (frame for pool in self.pools.values() for frame in pool):
+            for place, tensor in zip(self._workspaces.places if self._workspaces is not None else (), frame.workspaces, strict=True):
+                if tensor.is_floating_point() and not place.zeroed:
+                    tensor.fill_(float("nan"))
+
     def frame(self, stream: int) -> Frame:
         """A frame for a run on the current stream, whose handle is given, that no other run uses."""
         workspaces = self._workspaces

@@ -41,13 +41,18 @@ class Standing:
         return {number: self.median(number) for number, samples in self.samples.items() if samples}
 
     def spread(self, number: int) -> float:
-        """Roughly how far the median may be off: the standard error of the median of normal samples, from the middle half."""
-        samples = sorted(self.samples[number])
-        count = len(samples)
-        if count < 4:
-            return float("inf")
-        middle = samples[(3 * count) // 4] - samples[count // 4]
-        return 1.25 * (middle / 1.35) / count**0.5
+        """Roughly how far the median of a program may be off."""
+        return spread(self.samples[number])
+
+
+def spread(samples: Sequence[float]) -> float:
+    """Roughly how far the median may be off: the standard error of the median of normal samples, from the middle half."""
+    count = len(samples)
+    if count < 4:
+        return float("inf")
+    ordered = sorted(samples)
+    middle = ordered[(3 * count) // 4] - ordered[count // 4]
+    return 1.25 * (middle / 1.35) / count**0.5
 
 
 def race(

@@ -12,17 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from cleave.errors import CleaveError
-from cleave.runtime.binary import Binary
 from cleave.runtime.build import Built
-from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store, key_of
+from cleave.runtime.candidates import Candidate, Candidates, Pool, Space, Way, code_of
 from cleave.runtime.clock import Clock, Hung
-from cleave.runtime.plan import calls
 from cleave.runtime.progress import Progress
 from cleave.runtime.race import Standing, race
 from cleave.schedule.candidates import Trial
@@ -40,48 +36,6 @@ REFINED = 8
 
 NEAR = 1.05
 """How close to a time from the cache a new one must come for both to be run again."""
-
-
-class Space(Protocol):
-    """What there is to choose from: `cleave.schedule.Space`."""
-
-    def trials(self, count: int) -> list[Trial]:
-        """The most promising trials, best first."""
-        ...
-
-    def ways(self, division: int) -> tuple[int, ...]:
-        """In how many ways each kernel of a division may be run."""
-        ...
-
-    def trial(self, division: int, picks: Sequence[int]) -> Trial:
-        """The trial with these picks."""
-        ...
-
-    def called(self, division: int, place: int, pick: int) -> bool:
-        """Whether a library routine is run in place of a kernel."""
-        ...
-
-    def program(self, trial: Trial) -> Program:
-        """The program of a trial."""
-        ...
-
-    def overlaps(self, trial: Trial) -> list[Trial]:
-        """The trial with launches that overlap, in the ways there are."""
-        ...
-
-    def text(self, trial: Trial) -> str:
-        """What a trial is, in a line."""
-        ...
-
-
-class Pool(Protocol):
-    """What builds programs: `cleave.runtime.builders.Builders`."""
-
-    workers: int
-
-    def submit(self, program: Program, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None) -> Future[Built]:
-        """The program with the machine code of the kernels that the wanted launches run."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,30 +86,6 @@ class Tuned:
         return sum(bool(entry.dropped) for entry in self.entries)
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One way to run one kernel of a division, under launches that overlap in a way."""
-
-    division: int
-    place: int
-    pick: int
-    overlap: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class _State:
-    """What is known of a candidate."""
-
-    trial: Trial
-    program: Program
-    built: Built | None = None
-    error: float | None = None
-    dropped: str = ""
-    measured: float | None = None
-    cached: bool = False
-    rank: int | None = None
-
-
 @dataclass(slots=True)
 class Tuner:
     """
@@ -174,13 +104,13 @@ class Tuner:
     setting: str = ""
     progress: Progress = field(default_factory=Progress)
     now: Callable[[], float] = time.monotonic
-    _binaries: dict[_Way, Binary] = field(default_factory=lambda: {})
-    _failures: dict[_Way, str] = field(default_factory=lambda: {})
-    _spills: dict[_Way, str] = field(default_factory=lambda: {})
-    _states: list[_State] = field(default_factory=lambda: [])
-    _codes: set[str] = field(default_factory=lambda: set[str]())
-    _remarks: list[str] = field(default_factory=lambda: [])
+    _made: Candidates = field(init=False)
+    _states: list[Candidate] = field(default_factory=list[Candidate])
+    _remarks: list[str] = field(default_factory=list[str])
     _start: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._made = Candidates(self.space, self.target, self.architecture, self.pool, self.store)
 
     def tune(self) -> Tuned:
         """
@@ -200,7 +130,7 @@ class Tuner:
         entries = tuple(self._entry(state) for state in (best, *rest))
         return Tuned(best.trial, best.program, best.built, entries, tuple(self._remarks), self.now() - self._start)
 
-    def _entry(self, state: _State) -> Entry:
+    def _entry(self, state: Candidate) -> Entry:
         text = self.space.text(state.trial)
         if state.built is not None:
             used = [f"{one.registers} registers, {one.shared} bytes shared" for one in state.built.binaries.values()]
@@ -210,106 +140,51 @@ class Tuner:
     def _spent(self) -> float:
         return self.now() - self._start
 
-    def _verdict(self, way: _Way, binary: Binary) -> None:
-        """Files a compiled kernel: usable, or out and why."""
-        misfit = binary.misfit(self.target.shared, self.target.registers)
-        if misfit:
-            self._failures[way] = misfit
-        elif binary.spills:
-            self._failures[way] = self._spills[way] = f"spills {binary.spills} registers a thread"
-            self._binaries[way] = binary
-        else:
-            self._binaries[way] = binary
-
     def _compile(self, trials: Sequence[Trial], deadline: float, enough: Callable[[], bool]) -> None:
         """Compiles the kernels of trials that are not known yet, until the deadline has passed and there is enough."""
-        pending: dict[Future[Built], _Way] = {}
-        for trial in trials:
-            program = self.space.program(trial)
-            for launch, way in enumerate(self._ways(trial)):
-                if way not in self._binaries and way not in self._failures and way not in pending.values():
-                    pending[self.pool.submit(program, self.architecture, [launch], self.store)] = way
-        total = len(pending)
-        while pending:
-            done, _ = wait(list(pending), timeout=0.25, return_when=FIRST_COMPLETED)
-            for future in done:
-                way = pending.pop(future)
-                try:
-                    (binary,) = future.result().binaries.values()
-                    self._verdict(way, binary)
-                except BuildError as error:
-                    self._failures[way] = f"does not compile: {error}"
-            self.progress.show(f"compiled {total - len(pending)} of {total} kernels", self.budget.seconds - self._spent())
-            if (self.now() >= deadline and enough()) or (not done and self._spent() > 4 * self.budget.seconds):
-                for future, way in pending.items():
-                    future.cancel()
-                    self._failures[way] = "not compiled in time"
-                break
 
-    def _usable(self, way: _Way) -> bool:
-        return self.space.called(way.division, way.place, way.pick) or (way in self._binaries and way not in self._failures)
+        def over(idle: bool) -> bool:
+            return (self.now() >= deadline and enough()) or (idle and self._spent() > 4 * self.budget.seconds)
 
-    def _ways(self, trial: Trial) -> list[_Way]:
-        """The ways that a trial runs its kernels in, in the order of their launches; what a library does is none."""
-        ways = [_Way(trial.division, place, pick, trial.overlap) for place, pick in enumerate(trial.picks)]
-        return [way for way in ways if not self.space.called(way.division, way.place, way.pick)]
+        def told(done: int, total: int) -> None:
+            self.progress.show(f"compiled {done} of {total} kernels", self.budget.seconds - self._spent())
+
+        self._made.submit(trials)
+        self._made.finish(trials, over, told)
 
     def _repaired(self, trial: Trial) -> Trial | None:
         """The trial with kernels that do not fit, other than the varied one, run in the first way that does."""
         picks = list(trial.picks)
         for place, count in enumerate(self.space.ways(trial.division)):
-            way = _Way(trial.division, place, picks[place], trial.overlap)
-            if self._usable(way):
+            way = Way(trial.division, place, picks[place], trial.overlap)
+            if self._made.usable(way):
                 continue
             if place == trial.varied or trial.overlap:
                 return None
-            usable = [pick for pick in range(count) if self._usable(_Way(trial.division, place, pick))]
+            usable = [pick for pick in range(count) if self._made.usable(Way(trial.division, place, pick))]
             if not usable:
                 return None
             picks[place] = usable[0]
         return trial if tuple(picks) == trial.picks else self.space.trial(trial.division, picks)
 
-    def _why_not(self, trial: Trial) -> str:
-        return next(self._failures[way] for way in self._ways(trial) if way in self._failures)
-
-    def _assemble(self, trials: Sequence[Trial]) -> list[_State]:
+    def _assemble(self, trials: Sequence[Trial]) -> list[Candidate]:
         """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
         wanted: dict[tuple[int, tuple[int, ...], str], Trial] = {}
         for trial in trials:
             repaired = self._repaired(trial)
             if repaired is None or (trial.varied is None and repaired is not trial):
-                self._states.append(_State(trial, self.space.program(trial), dropped=self._why_not(trial)))
+                self._states.append(Candidate(trial, self.space.program(trial), dropped=self._made.why_not(trial)))
             if repaired is not None and not any(
                 replace(state.trial, seconds=0.0) == replace(repaired, seconds=0.0) for state in self._states
             ):
                 wanted.setdefault((repaired.division, repaired.picks, repaired.overlap), repaired)
-        lowered: list[tuple[Trial, Program, Future[Built]]] = []
-        for trial in wanted.values():
-            program = self.space.program(trial)
-            lowered.append((trial, program, self.pool.submit(program, self.architecture, (), self.store)))
-        out: list[_State] = []
-        for trial, program, future in lowered:
-            state = _State(trial, program)
-            self._states.append(state)
-            try:
-                file = future.result().file
-            except BuildError as error:
-                state.dropped = f"cannot be lowered: {error}"
-                continue
-            launches = [call.kernel for plan in file.plans for call in calls(plan)]
-            state.built = Built(file, {name: self._binaries[way] for name, way in zip(launches, self._ways(trial), strict=True)})
-            code = _code(state.built)
-            if code in self._codes:
-                # The same program from another alternative: nothing new to time.
-                self._states.remove(state)
-                continue
-            self._codes.add(code)
-            out.append(state)
-        return out
+        made = self._made.assembled(list(wanted.values()))
+        self._states += made
+        return [state for state in made if not state.dropped]
 
-    def _timed(self, trials: Sequence[Trial]) -> _State | None:
+    def _timed(self, trials: Sequence[Trial]) -> Candidate | None:
         """The fastest candidate, or None where none could be timed."""
-        self._compile(trials, self._start + BUILD_SHARE * self.budget.seconds, lambda: bool(self._binaries))
+        self._compile(trials, self._start + BUILD_SHARE * self.budget.seconds, lambda: bool(self._made.binaries))
         states = self._assemble(trials)
         for rank, state in enumerate(states):
             state.rank = rank
@@ -327,11 +202,11 @@ class Tuner:
         ready = self._ready()
         return min(ready, key=_measured) if ready else None
 
-    def _ready(self) -> list[_State]:
+    def _ready(self) -> list[Candidate]:
         """The candidates that were timed and may be chosen."""
         return [state for state in self._states if state.measured is not None and not state.dropped]
 
-    def _against_best(self, states: Sequence[_State]) -> None:
+    def _against_best(self, states: Sequence[Candidate]) -> None:
         """Times further candidates beside the best so far."""
         ready = self._ready()
         if states and ready:
@@ -373,16 +248,16 @@ class Tuner:
             picks = list(best.trial.picks)
             for place in range(len(picks)):
                 # Where nothing else differs, times tell which way of this kernel is best.
-                alike: dict[tuple[int, ...], list[_State]] = {}
+                alike: dict[tuple[int, ...], list[Candidate]] = {}
                 for state in own:
                     alike.setdefault((*state.trial.picks[:place], *state.trial.picks[place + 1 :]), []).append(state)
                 others = max(alike.values(), key=len)
                 picks[place] = min(others, key=_measured).trial.picks[place]
-            if all(tuple(picks) != state.trial.picks for state in own) and self._ways(self.space.trial(division, picks)):
+            if all(tuple(picks) != state.trial.picks for state in own) and self._made.ways(self.space.trial(division, picks)):
                 out.append(self.space.trial(division, picks))
         return out
 
-    def _measure(self, states: Sequence[_State], against: _State | None = None) -> None:
+    def _measure(self, states: Sequence[Candidate], against: Candidate | None = None) -> None:
         """Times candidates, with what is known from earlier taken from the store. `against` is run again beside them."""
         clock = self.clock
         assert clock is not None, "measuring needs a clock"
@@ -403,7 +278,7 @@ class Tuner:
         self._race(clock, racing, against)
         self._settle(clock, racing)
 
-    def _prepare(self, clock: Clock, number: int, state: _State) -> bool:
+    def _prepare(self, clock: Clock, number: int, state: Candidate) -> bool:
         assert state.built is not None, "what is timed was built"
         checked = clock.prepare(number, state.built)
         state.error, state.dropped = checked.error, checked.failure
@@ -411,7 +286,7 @@ class Tuner:
             self._remarks.append(f"a candidate was {checked.failure}: {self.space.text(state.trial)}")
         return not checked.failure
 
-    def _race(self, clock: Clock, racing: list[int], against: _State | None) -> None:
+    def _race(self, clock: Clock, racing: list[int], against: Candidate | None) -> None:
         if against is not None and racing:
             number = next(place for place, state in enumerate(self._states) if state is against)
             if number not in racing and self._prepare(clock, number, against):
@@ -447,9 +322,9 @@ class Tuner:
         return Standing()
 
     def _time_key(self, built: Built) -> str:
-        return key_of("time", self.setting, self.architecture, _code(built))
+        return key_of("time", self.setting, self.architecture, code_of(built))
 
-    def _first(self, trials: Sequence[Trial]) -> _State:
+    def _first(self, trials: Sequence[Trial]) -> Candidate:
         """The first candidate that fits, a few compiled at a time."""
         step = max(1, min(self.pool.workers, 4))
         for start in range(0, len(trials), step):
@@ -463,33 +338,24 @@ class Tuner:
                 break
         return self._spilling(trials)
 
-    def _spilling(self, trials: Sequence[Trial]) -> _State:
+    def _spilling(self, trials: Sequence[Trial]) -> Candidate:
         """The candidate that spills least, where everything spills."""
         able: list[tuple[int, int]] = []
         for number, trial in enumerate(trials):
-            if all(way in self._binaries for way in self._ways(trial)):
-                able.append((sum(self._binaries[way].spills for way in self._ways(trial)), number))
+            if all(way in self._made.binaries for way in self._made.ways(trial)):
+                able.append((sum(self._made.binaries[way].spills for way in self._made.ways(trial)), number))
         if not able:
-            reasons = sorted(set(self._failures.values()))
+            reasons = sorted(set(self._made.failures.values()))
             raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")
         trial = trials[min(able)[1]]
         self._remarks.append(f"every candidate that fits {self.target.name} spills; the one that spills least is used")
-        for way in self._ways(trial):
-            self._failures.pop(way, None)
+        for way in self._made.ways(trial):
+            self._made.failures.pop(way, None)
         self._states = [state for state in self._states if state.trial != trial]
-        self._codes.clear()
+        self._made.codes.clear()
         return self._assemble([trial])[0]
 
 
-def _measured(state: _State) -> float:
+def _measured(state: Candidate) -> float:
     assert state.measured is not None, "only what was measured is compared"
     return state.measured
-
-
-def _code(built: Built) -> str:
-    """All that decides how a built program runs, as text."""
-    launches: list[str] = []
-    for plan in built.file.plans:
-        for call in calls(plan):
-            launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {[str(count) for count in call.grid]}")
-    return "\n".join([built.file.text, *launches])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from cleave.bench.cases import Call
@@ -20,7 +20,7 @@ class ToldClock:
         result = call()
         return Replay(lambda: result.copy_(call()), result)
 
-    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str) -> dict[str, float]:
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str, existing: Collection[str] = ()) -> dict[str, float]:
         return {name: self.milliseconds.get(name, 1.0) * (1.1 if flush == "writes" else 1.0) for name in calls}
 
     def processor(self, call: Call) -> float:

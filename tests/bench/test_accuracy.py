@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import pytest
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cleave.bench.accuracy import Error, error_of, exact, problem
 from cleave.bench.cases import Call, Case, Contender, Given, work_of
-from cleave.bench.results import GRAPH, OURS
+from cleave.bench.results import GRAPH, OURS, PLAIN
 from cleave.bench.run import Measurement, empty_row
 from cleave.bench.subgraphs import SUBGRAPHS
 from cleave.bench.timing import Replay
@@ -92,6 +92,41 @@ def test_contenders_that_are_wrong_or_missing_are_told_of_and_do_not_count() -> 
     assert row.failed["wrong"].startswith("wrong: the largest error")
     assert row.failed["broken"] == "RuntimeError: no kernel for this"
     assert row.time("wrong", GRAPH, "reads") is None and row.time("beside", GRAPH, "reads") == 0.5
+
+
+class SeenClock(ToldClock):
+    """Remembers what is timed; plain calls, which are not replays, take `more`."""
+
+    def __init__(self, milliseconds: Mapping[str, float], more: float) -> None:
+        super().__init__(milliseconds)
+        self.more = more
+        self.seen: list[set[str]] = []
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], flush: str, existing: Collection[str] = ()) -> dict[str, float]:
+        self.seen.append(set(calls))
+        found = super().interleaved(calls, flush)
+        return found if len(self.seen) <= 2 else {name: value + self.more for name, value in found.items()}
+
+
+def test_plain_calls_of_those_far_behind_are_not_timed_unless_they_might_be_the_best() -> None:
+    case = replace(CASE, contenders=(contender("good", product), contender("slow", product)))
+    told = {OURS: 4.0, "eager": 2.5, "good": 2.0, "slow": 5.0}
+    everything = set(told)
+    clock = SeenClock(told, more=1.0)
+    row = Measurement(case, empty_row("test", case), clock, "cpu").run()
+    assert clock.seen == [everything, everything, everything - {"slow"}, everything - {"slow"}]
+    assert row.best(PLAIN, "reads") == ("good", 3.0) and row.lower(PLAIN) == pytest.approx(3.2 / 5.4)
+    # Overhead as large as this could make any of them the best.
+    clock = SeenClock(told, more=4.0)
+    Measurement(case, empty_row("test", case), clock, "cpu").run()
+    assert clock.seen[2:] == [everything - {"slow"}, everything] * 2
+
+
+def test_what_measuring_took_is_kept() -> None:
+    case = replace(CASE, contenders=(contender("good", product),))
+    row = Measurement(case, empty_row("test", case), ToldClock(), "cpu").run()
+    assert list(row.seconds) == ["reference", OURS, "eager", "good", "processor and capture", "graph", "plain"]
+    assert row.code.startswith("cleave ")
 
 
 @pytest.mark.parametrize("failure", ["wrong", "missing"])

@@ -13,13 +13,15 @@ import pytest
 import torch
 from torch import Tensor
 
+import cleave
 from cleave.api import Report
-from cleave.bench import measuring, plot
+from cleave.bench import measuring, plot, subgraphs
 from cleave.bench.cases import Case, Given
+from cleave.bench.code import checksum, code
 from cleave.bench.compiling import compiled, empty_cache, regret
 from cleave.bench.results import GRAPH, OURS, PLAIN, Row, geometric_mean, merged, read, write
 from cleave.bench.tables import ratios, summary, times
-from cleave.bench.timing import FLUSHES, processor_microseconds
+from cleave.bench.timing import FLUSHES
 from cleave.runtime.tuner import Entry
 from cleave.tools import cleave_bench
 
@@ -81,6 +83,7 @@ def test_geometric_mean() -> None:
 
 def test_tables_and_the_lines_below() -> None:
     bad = row("decode matmul 128", failed={OURS: "wrong: by far", "flash": "RuntimeError: no kernel"})
+    bad.code, bad.machine, bad.seconds = "cleave 1 abc", "another GPU", {OURS: 20.0, "graph": 2.0}
     rows = [row(), bad]
     text = printed(ratios(rows, lambda row: 1.25))
     good, refused = (line for line in text.splitlines() if line.strip().startswith("decode"))
@@ -89,8 +92,62 @@ def test_tables_and_the_lines_below() -> None:
     assert "2500 / 2000 !" in printed(times(rows)) and "3000 / 3000 !" in printed(times(rows))
     lines = summary(rows, lambda row: 1.25)
     assert lines[0] == "geometric mean of the lower ratios, graph: 1.200 over 1 of 2 rows"
-    assert "below their goal: decode matmul 16 1.20 (1.25), decode matmul 128 - (1.25)" in lines
+    assert "0 of 2 rows reach their goal; below it: decode matmul 16 1.20 (goal 1.25), decode matmul 128 - (goal 1.25)" in lines
+    assert "NOT OF ONE RUN, measured on 2 machines: a GPU (1 rows); another GPU (1 rows)" in lines
+    assert "NOT OF ONE RUN, measured with 2 versions of the code: code that is not known (1 rows); cleave 1 abc (1 rows)" in lines
+    assert "measuring took 22 s, 22.0 a row: cleave 20, graph 2" in lines
     assert "flash: RuntimeError: no kernel [decode matmul 128]" in lines and "decode matmul 16: a remark" in lines
+
+
+def test_rows_of_one_run_have_one_line_for_where_they_are_from() -> None:
+    lines = summary([row(code="cleave 1 abc"), row("decode matmul 128", code="cleave 1 abc")], lambda row: 1.2)
+    assert "2 of 2 rows reach their goal" in lines
+    assert "measured on a GPU" in lines and "measured with cleave 1 abc" in lines
+
+
+def test_regrets_beyond_their_goal_are_marked() -> None:
+    near, far = row(), row("prefill matmul 512")
+    text = printed(ratios([near, far], most_regret=subgraphs.most_regret))
+    good, bad = (line.rstrip() for line in text.splitlines() if " matmul " in line)
+    assert good.endswith(" 3.1%") and bad.endswith(" 3.1% HIGH, over 3%")
+    (line,) = (line for line in summary([near, far], None, subgraphs.most_regret) if "first 8" in line)
+    assert line.endswith("is near enough to the best of all in 1 of 2 rows; not in prefill matmul 512 3.1% (goal 3%)")
+
+
+def test_the_mean_is_that_of_all_quick_rows() -> None:
+    rows = [row(case.name, best=2.5 * 1.3) for case in subgraphs.cases("quick")]
+    assert subgraphs.mean_line(rows) == "geometric mean over all 40 quick rows: 1.300 (goal 1.25)"
+    rows[3].failed[OURS] = "wrong"
+    more = row("prefill matmul 1024", best=9.0)
+    name, gone = rows[3].case, rows[0].case
+    assert subgraphs.mean_line([*rows[1:], more]) == (
+        f"geometric mean over 38 of the 40 quick rows: 1.300 (goal 1.25); without a ratio: {name}; not measured: {gone}"
+    )
+    assert subgraphs.mean_line([row(best=2.5)]).startswith(
+        "geometric mean over 1 of the 40 quick rows: 1.000 (goal 1.25) LOW; not measured: 39,"
+    )
+
+
+def test_a_checksum_is_of_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1")
+    first = checksum(tmp_path)
+    (tmp_path / "a.txt").write_text("no source")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "a.py").write_text("no source")
+    assert checksum(tmp_path) == first and len(first) == 8
+    (tmp_path / "a.py").write_text("x = 2")
+    assert checksum(tmp_path) != first
+    assert code() == f"cleave {cleave.__version__} {checksum(Path(cleave.__file__).parent)}"
+
+
+def test_rows_of_earlier_versions_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    write(path, [row(code="cleave 1 abc")])
+    known = json.loads(path.read_text())
+    for name in ("code", "seconds"):
+        del known["rows"][0][name]
+    path.write_text(json.dumps(known))
+    assert read(path) == [row()]
 
 
 def test_a_picture(tmp_path: Path) -> None:
@@ -191,6 +248,16 @@ def test_merging_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert cleave_bench.main(command) == 1
 
 
+def test_parts_are_all_cases_together() -> None:
+    def names(*more: str) -> list[str]:
+        options = cleave_bench.parser().parse_args(["dynamic", *more])
+        return [case.name for case in measuring.filtered(measuring.command(options).cases, options)]
+
+    parts = [names("--part", f"{which}/3") for which in (1, 2, 3)]
+    assert sorted(map(len, parts)) == [13, 13, 14] and sorted(name for some in parts for name in some) == sorted(names())
+    assert names("--only", "8x", "--part", "1/1") == names("--only", "8x")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -252,11 +319,3 @@ def test_compiling_by_the_model_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert cleave_bench.main(["subgraphs", "--model", "--only", "decode matmul_rowsum 16"]) in (0, 1)
     text = capsys.readouterr().out
     assert "decode matmul_rowsum 16" in text and "warps" in text
-
-
-def test_processor_time_counts_calls() -> None:
-    calls: list[int] = []
-    waits: list[int] = []
-    found = processor_microseconds(lambda: calls.append(1), lambda: waits.append(len(calls)))
-    assert found > 0
-    assert waits[:3] == [0, 20, 40] and waits[-1] == len(calls)

@@ -261,6 +261,20 @@ def test_workspaces_belong_to_a_stream(machine: Machine) -> None:
     assert {tensor.data_ptr() for tensor in frames[0].workspaces} <= own[0]
 
 
+def test_what_runs_left_can_be_made_unreadable(machine: Machine) -> None:
+    """All but what must stay zero."""
+    inputs = long()
+    _, bound = on_gpu(sums, *inputs)
+    bound.spoil()
+    bound.run(inputs, bound.results())
+    bound.spoil()
+    (frame,) = bound.pools[0]
+    zeroed = [place.zeroed for place in bound.workspaces]
+    assert len(set(zeroed)) == 2
+    assert [bool(tensor.isnan().all()) for tensor in frame.workspaces] == [not zero for zero in zeroed]
+    assert all(not tensor.any() for tensor, zero in zip(frame.workspaces, zeroed, strict=True) if zero)
+
+
 def test_a_captured_run_has_workspaces_of_its_own(machine: Machine) -> None:
     """They are not taken again, neither by other captures nor by calls; the default stream cannot be captured, and is not asked."""
     inputs = long()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from cleave.runtime.clock import SENT_WHOLE, described
+from cleave.runtime.clock import SENT_WHOLE, described, stored
 from cleave.runtime.timer import compared, made
 
 CPU = torch.device("cpu")
@@ -24,10 +26,12 @@ CPU = torch.device("cpu")
     ],
     ids=["transposed", "integers", "scalar", "booleans", "empty", "strided", "repeated"],
 )
-def test_small_inputs_and_integers_are_as_they_were(tensor: torch.Tensor) -> None:
-    copy = made(described(tensor), CPU, 0)
-    assert torch.equal(copy, tensor)
-    assert copy.stride() == tensor.stride() and copy.dtype == tensor.dtype
+def test_small_inputs_and_integers_are_as_they_were(tensor: torch.Tensor, tmp_path: Path) -> None:
+    """So is everything that is kept in a file."""
+    for data in (described(tensor), stored(tensor, tmp_path / "data")):
+        copy = made(data, CPU, 0)
+        assert torch.equal(copy, tensor)
+        assert copy.stride() == tensor.stride() and copy.dtype == tensor.dtype
 
 
 def test_large_floats_are_alike_in_distribution_only() -> None:

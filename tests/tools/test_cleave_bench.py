@@ -21,6 +21,10 @@ from cleave.tools import cleave_bench
         (["subgraphs", "--shapes", "all"], "invalid choice: 'all'"),
         (["subgraphs", "--merge"], "expected at least one argument"),
         (["masks", "--plot", "{folder}"], "is a folder"),
+        (["dynamic", "--part", "3/2"], "'3/2' is not a part such as 1/2, the first of two"),
+        (["dynamic", "--part", "2"], "'2' is not a part such as 1/2, the first of two"),
+        (["sweep", "--limit", "0"], "'0' is not a whole number from 1 up"),
+        (["sweep", "--merge", "x"], "unrecognized arguments: --merge x"),
         (["dynamic", "--seconds", "0"], "'0' is not a whole number from 1 up"),
     ],
 )

@@ -142,7 +142,7 @@ class Kernels:
 
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for pieces in dict.fromkeys(variants(problem, coarse)):
+        for pieces in dict.fromkeys(variants(problem, coarse, self.target.multiprocessors)):
             parts = in_pieces(problem, pieces)
             found.extend(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)

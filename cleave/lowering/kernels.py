@@ -37,6 +37,7 @@ from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.lowering.functions import Functions
+from cleave.lowering.grid import Count, placed
 from cleave.lowering.tensors import Blocks, Tensor, add, annotate, apply, cast, constant, constant_of, multiply, spread, width
 
 i8 = IntegerType(8)
@@ -91,8 +92,8 @@ class _Lowering:
         for name, size in zip(names_of(op.sizes), op.size_arguments, strict=True):
             self.values[size] = Tensor(self.argument(i32, size.name_hint or f"{name}_size"))
             self.scalar_names.append(f"size {name}")
-        counts: list[SSAValue | int] = []
-        for position, (dim, _, count) in enumerate(op.grid[:-1]):
+        counts: list[Count] = []
+        for position, (dim, _, count) in enumerate(op.grid):
             known = extent(count).constant
             if known is None:
                 self.scalar_names.append(f"count {position}")
@@ -107,26 +108,16 @@ class _Lowering:
             out.name_hint = name
         return out
 
-    def place_program(self, counts: Sequence[SSAValue | int]) -> None:
+    def place_program(self, counts: Sequence[Count]) -> None:
         """The starts of the program along each dimension of the grid, from its number."""
         grid = self.op.grid
         if not grid:
             return
-        rest = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
+        number = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
         if [tile for _, tile, _ in grid] != [1]:
-            rest.value.name_hint = "program"
-        for position, ((dim, tile, _), start) in enumerate(zip(grid, self.op.grid_arguments, strict=True)):
-            place = rest
-            if position < len(counts):
-                count = counts[position]
-                size = Tensor(constant(self.blocks, count, i32) if isinstance(count, int) else count)
-                if constant_of(size.value) == 1:
-                    self.values[start] = Tensor(constant(self.blocks, 0, i32))
-                    continue
-                place = self.functions.index_binary("mod", rest, size)
-                rest = self.functions.index_binary("floordiv", rest, size)
-                if position + 2 < len(grid):
-                    self.name(rest.value, "rest")
+            number.value.name_hint = "program"
+        places = placed(self.functions, number, counts, self.op.group.value.data if self.op.group else 0)
+        for place, (dim, tile, _), start in zip(places, grid, self.op.grid_arguments, strict=True):
             self.values[start] = multiply(self.blocks, place, tile)
             self.name(self.values[start].value, start.name_hint or f"{dim}_start")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .measure import Measure
+from .raster import covered
 from .targets import Target
 
 SHARED_RATE = 200e9
@@ -185,14 +186,11 @@ def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, p
     once = sum(min(unique[name], amount * programs) for name, amount in reads.items())
     if once <= 0.7 * target.l2:
         return written + once
-    covered: dict[str, int] = {}
-    left = concurrent
-    for dim in walk.kernel.grid:
-        covered[dim.dim] = max(1, min(walk.grid[dim.dim], left))
-        left = max(1, left // covered[dim.dim])
+    tiles = covered([walk.grid[dim.dim] for dim in walk.kernel.grid], concurrent, walk.kernel.group)
+    shared = {dim.dim: count for dim, count in zip(walk.kernel.grid, tiles, strict=True)}
     waves = -(-programs // concurrent)
     total = written
     for name, amount in reads.items():
-        part = amount * prod(covered[dim] for dim in sorted(walk.touches[name]))
+        part = amount * prod(shared[dim] for dim in sorted(walk.touches[name]))
         total += min(amount * programs, max(min(unique[name], amount * programs), waves * min(part, unique[name])))
     return total

@@ -276,6 +276,7 @@ class Emitter(Indices):
             separated(self.root.statements),
             self.plan.num_warps,
             self.plan.num_stages,
+            self.plan.group,
         )
 
     def store_all(self) -> None:

@@ -20,13 +20,16 @@ from .pieces import in_pieces, variants
 from .plans import launches, least_plans, plans
 from .problem import Problem
 from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
-from .roles import Pieces, Plan
+from .raster import may_reorder, orders
+from .roles import Dim, Pieces, Plan
 from .statements import InfeasibleError
 from .targets import Target
 
 REPEATED = 0.05
 JOINED = 8
 """Ways to run a kernel with which another is joined, at most."""
+EACH_REORDERED, MOST_REORDERED = 2, 6
+"""How many ways with the same tiles are tried in other orders of these tiles, and for how many choices of tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,8 @@ class ScheduleOptions:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
     beside the masked one. With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
-    beside the best kernel to be timed, whatever the model finds.
+    beside the best kernel to be timed, whatever the model finds. With `orders`, the tiles of products of matrices that take the machine
+    more than one round may be run in other orders; see `cleave.schedule.raster`.
     """
 
     plans: int = 160
@@ -47,6 +51,7 @@ class ScheduleOptions:
     peel: bool = False
     library: bool = False
     compare: bool = False
+    orders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,10 @@ class Kernels:
         found: list[Choice] = []
         for pieces in dict.fromkeys(variants(problem, coarse)):
             parts = in_pieces(problem, pieces)
-            found.extend(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
+            own = list(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
+            found.extend(own)
+            if self.options.orders and not coarse:
+                found.extend(self._reordered(parts, own))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)
 
     def _costed(self, problem: Problem, tried: Iterable[Plan], pieces: tuple[Pieces, ...], coarse: bool) -> Iterator[Choice]:
@@ -149,6 +157,20 @@ class Kernels:
                     cost = estimate(measured, warps, stages, self.target)
                     if cost is not None:
                         yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
+
+    def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
+        """The fastest ways with their tiles in other orders: some for each choice of tiles, as the order matters more with the best."""
+        seen: dict[tuple[Dim, ...], int] = {}
+        able = [choice for choice in found if may_reorder(choice.kernel, choice.cost.programs, self.target)]
+        for choice in sorted(able, key=lambda choice: choice.cost.seconds):
+            seen[choice.plan.dims] = seen.get(choice.plan.dims, 0) + 1
+            if seen[choice.plan.dims] > EACH_REORDERED or len(seen) > MOST_REORDERED:
+                continue
+            for plan in orders(choice.plan, choice.kernel, problem.sizes.values):
+                kernel = replace(choice.kernel, group=plan.group)
+                cost = estimate(measure(kernel, problem.sizes), plan.num_warps, plan.num_stages, self.target)
+                if cost is not None:
+                    yield Choice(plan, kernel, cost)
 
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
@@ -213,8 +235,8 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body are taken for their times alone.
-        plain = [choice for choice in found if not (self.options.compare and choice.plan.peeled)] or found
+        # to be timed, loops with a second body and other orders of tiles are taken for their times alone.
+        plain = [choice for choice in found if not (self.options.compare and (choice.plan.peeled or choice.plan.group))] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(
@@ -222,6 +244,7 @@ class Kernels:
             key=lambda choice: (
                 choice.plan.packed,
                 choice.plan.peeled,
+                choice.plan.group,
                 bool(choice.plan.descending),
                 choice.cost.registers > 224,
                 choice.cost.seconds,

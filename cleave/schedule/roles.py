@@ -42,7 +42,8 @@ class Pieces:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
-    The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
+    The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first; with a
+    `group`, so many tiles of its first dimension run with all of the second before the next ones, see `cleave.schedule.raster`.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
@@ -59,6 +60,7 @@ class Plan:
     descending: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
+    group: int = 0
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -76,7 +78,8 @@ class Plan:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{then}"
+        grouped = f", {self.raster[0]} in groups of {self.group}" if self.group else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{grouped}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

@@ -216,3 +216,14 @@ sched.program @overlapping sizes [m = 8] () -> (%y: !sched.buffer<[m : 1], f32> 
 // CHECK:         sched.wait
 // CHECK:         sched.launch @makes(%x)
 // CHECK-NEXT:    sched.launch @reads(%x, %y) early
+
+// Programs numbered by groups of rows of tiles.
+sched.kernel @grouped (%x: !sched.buffer<[m : 8, n : 1], f32>)
+    grid (%m0 = m by 4 count ceildiv(m, 4), %n0 = n by 4 count 2) group 8 warps 1 stages 1 {
+  %zero = sched.constant 0.0 : !sched.tile<[m = 4, n = 4], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 4], index>
+  %n = sched.range %n0 : !sched.tile<[n = 4], index>
+  sched.store %zero to %x [m = %m, n = %n]
+}
+// CHECK-LABEL: sched.kernel @grouped
+// CHECK-SAME:    grid (%m0 = m by 4 count ceildiv(m, 4), %n0 = n by 4 count 2) group 8 warps 1 stages 1 {

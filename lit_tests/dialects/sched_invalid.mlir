@@ -242,6 +242,18 @@ sched.kernel @k () warps 3 stages 1 {
 // CHECK: sched.kernel: 3 warps; use a power of two up to 32
 // -----
 
+// Groups of tiles along one dimension are for another one.
+sched.kernel @k () grid (%m0 = m by 4 count 8) group 2 warps 1 stages 1 {
+}
+// CHECK: sched.kernel: groups are of tiles along one dimension of a grid, for another; this one has 1
+// -----
+
+// A group has tiles.
+sched.kernel @k () grid (%m0 = m by 4 count 8, %n0 = n by 4 count 8) group 0 warps 1 stages 1 {
+}
+// CHECK: groups of 0 tiles; use at least 1
+// -----
+
 // A layout names the axes of its buffer.
 sched.program @p sizes [m = m] (%x: !sched.buffer<[m : 1], f32> layout "n") -> () {
 }

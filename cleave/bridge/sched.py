@@ -183,6 +183,7 @@ def kernel_op(kernel: Kernel, name: str = "") -> sched.KernelOp:
         kernel.num_warps,
         kernel.num_stages,
         kernel.group or None,
+        kernel.persistent or None,
     )
 
 
@@ -256,6 +257,7 @@ class _KernelReader:
             op.num_warps.value.data,
             op.num_stages.value.data,
             op.group.value.data if op.group else 0,
+            op.persistent.value.data if op.persistent else 0,
         )
 
     def var(self, value: SSAValue, note: str = "") -> Var:

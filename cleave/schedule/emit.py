@@ -277,6 +277,7 @@ class Emitter(Indices):
             self.plan.num_warps,
             self.plan.num_stages,
             self.plan.group,
+            self.plan.persistent,
         )
 
     def store_all(self) -> None:

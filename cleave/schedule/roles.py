@@ -43,7 +43,8 @@ class Pieces:
 class Plan:
     """
     The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first; with a
-    `group`, so many tiles of its first dimension run with all of the second before the next ones, see `cleave.schedule.raster`.
+    `group`, so many tiles of its first dimension run with all of the second before the next ones. Where it is `persistent`, at most so many
+    programs are launched, which run the tiles in turn; see `cleave.schedule.raster`.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
@@ -61,6 +62,7 @@ class Plan:
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
     group: int = 0
+    persistent: int = 0
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -68,6 +70,11 @@ class Plan:
             if axis in dim.axes:
                 return dim
         raise KeyError(axis)
+
+    @property
+    def reordered(self) -> bool:
+        """Whether tiles are run in another order than that of the grid, or in turn."""
+        return bool(self.group or self.persistent)
 
     @property
     def packed(self) -> int:
@@ -79,7 +86,8 @@ class Plan:
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
         grouped = f", {self.raster[0]} in groups of {self.group}" if self.group else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{grouped}{then}"
+        turns = f", in turn by {self.persistent} programs" if self.persistent else ""
+        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{order}{grouped}{turns}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from .cost import START, Cost, estimate, resources
+from .cost import START, Cost, estimate, resident, resources
 from .hazards import mended
 from .last import Counter, Join, endings, join_of
 from .loops import KernelEmitter
@@ -20,7 +20,7 @@ from .pieces import in_pieces, variants
 from .plans import launches, least_plans, plans
 from .problem import Problem
 from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
-from .raster import may_reorder, orders
+from .raster import group_of, may_persist, may_reorder
 from .roles import Dim, Pieces, Plan
 from .statements import InfeasibleError
 from .targets import Target
@@ -28,8 +28,8 @@ from .targets import Target
 REPEATED = 0.05
 JOINED = 8
 """Ways to run a kernel with which another is joined, at most."""
-EACH_REORDERED, MOST_REORDERED = 2, 6
-"""How many ways with the same tiles are tried in other orders of these tiles, and for how many choices of tiles."""
+REORDERED = 3
+"""For how many choices of tiles other orders of these are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +159,36 @@ class Kernels:
                         yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
 
     def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
-        """The fastest ways with their tiles in other orders: some for each choice of tiles, as the order matters more with the best."""
-        seen: dict[tuple[Dim, ...], int] = {}
+        """The few fastest choices of tiles with these in other orders, each at the warps and stages that are fastest of those that fit."""
+        seen: dict[tuple[Dim, ...], set[bool]] = {}
         able = [choice for choice in found if may_reorder(choice.kernel, choice.cost.programs, self.target)]
         for choice in sorted(able, key=lambda choice: choice.cost.seconds):
-            seen[choice.plan.dims] = seen.get(choice.plan.dims, 0) + 1
-            if seen[choice.plan.dims] > EACH_REORDERED or len(seen) > MOST_REORDERED:
+            if choice.plan.dims not in seen and len(seen) == REORDERED:
                 continue
-            for plan in orders(choice.plan, choice.kernel, problem.sizes.values):
-                kernel = replace(choice.kernel, group=plan.group)
-                cost = estimate(measure(kernel, problem.sizes), plan.num_warps, plan.num_stages, self.target)
-                if cost is not None:
-                    yield Choice(plan, kernel, cost)
+            kinds = seen.setdefault(choice.plan.dims, set())
+            for way in self._orders(problem, choice) if len(kinds) < 2 else ():
+                kind = bool(way.kernel.persistent)
+                cost = estimate(way, choice.plan.num_warps, choice.plan.num_stages, self.target)
+                if cost is not None and kind not in kinds:
+                    kinds.add(kind)
+                    yield Choice(replace(choice.plan, group=way.kernel.group, persistent=way.kernel.persistent), way.kernel, cost)
+
+    def _orders(self, problem: Problem, choice: Choice) -> Iterator[Measure]:
+        """A kernel with its tiles in groups, and in turn by as many programs as the machine runs at once where there are more."""
+
+        def ordered(group: int, persistent: int) -> tuple[Measure, int]:
+            """So ordered, and how many programs the machine runs at once."""
+            way = measure(replace(choice.kernel, group=group, persistent=persistent), problem.sizes)
+            needed = resources(way, choice.plan.num_warps, choice.plan.num_stages, self.target)
+            return way, resident(needed, choice.plan.num_warps, self.target)
+
+        _, most = ordered(0, 0)
+        group = group_of(choice.kernel, problem.sizes.values, most)
+        if group:
+            yield ordered(group, 0)[0]
+        way, most = ordered(0, self.target.multiprocessors)
+        if may_persist(way) and choice.cost.programs > most:
+            yield ordered(group_of(choice.kernel, problem.sizes.values, most), most)[0]
 
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
@@ -212,7 +230,9 @@ class Kernels:
         key = tuple((tuple((item.op, item.buffer.name) for item in group), needs(self.source, group, stored)) for group in (first, second))
         if key not in self._joined:
             one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
-            ways = (join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None)
+            ways = (
+                join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None and not way.plan.persistent
+            )
             joins = itertools.islice((join for join in ways if join is not None), JOINED)
             found = [choice for join in joins for choice in self._endings(join)]
             self._joined[key] = self._kept(found, None, False)
@@ -236,7 +256,7 @@ class Kernels:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
         # to be timed, loops with a second body and other orders of tiles are taken for their times alone.
-        plain = [choice for choice in found if not (self.options.compare and (choice.plan.peeled or choice.plan.group))] or found
+        plain = [choice for choice in found if not (self.options.compare and (choice.plan.peeled or choice.plan.reordered))] or found
         least = min(choice.cost.seconds for choice in plain)
         close = [choice for choice in plain if choice.cost.seconds <= 1.02 * least]
         best = min(
@@ -244,7 +264,7 @@ class Kernels:
             key=lambda choice: (
                 choice.plan.packed,
                 choice.plan.peeled,
-                choice.plan.group,
+                choice.plan.reordered,
                 bool(choice.plan.descending),
                 choice.cost.registers > 224,
                 choice.cost.seconds,

@@ -8,20 +8,20 @@ columns before the next rows, so that as many programs read fewer rows and colum
                          1 5 9                             1 3 5
                          2 6 10                            6 8 10
                          3 7 11                            7 9 11
+
+A persistent kernel has as many programs as the machine runs at once, and each runs every so-many-th tile in that order. What the next tile
+loads first is then loaded while the one before is stored, and no program has to be started for it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from .program import Dot, Kernel, walk
-from .roles import Plan
+from .measure import Measure
+from .program import Dot, For, Kernel, walk
 from .targets import Target
 
-GROUP = 8
-"""Rows of tiles of a group. The programs of a machine, a hundred or so, then read about as many rows as columns."""
 WARP_GROUP_ROWS = 64
 
 
@@ -63,8 +63,28 @@ def may_reorder(kernel: Kernel, programs: int, target: Target) -> bool:
     return wide and programs > target.multiprocessors
 
 
-def orders(plan: Plan, kernel: Kernel, sizes: Mapping[str, int]) -> Iterator[Plan]:
-    """The plan with its tiles in other orders; `sizes` are those of the symbols that the grid's counts have."""
+def group_of(kernel: Kernel, sizes: Mapping[str, int], programs: int) -> int:
+    """
+    The rows of the groups in which so many programs in a row read least of both operands, a power of two, or 0 where they read as little
+    without. `sizes` are those of the symbols of the grid.
+    """
+    if sides(kernel) is None:
+        return 0
     counts = [dim.count.evaluate(sizes) for dim in kernel.grid]
-    if sides(kernel) is not None and counts[0] > GROUP and counts[1] > 1:
-        yield replace(plan, group=GROUP)
+
+    def read(group: int) -> int:
+        tiles = covered(counts, programs, group)
+        return tiles[0] * kernel.grid[0].tile + tiles[1] * kernel.grid[1].tile
+
+    powers = itertools.takewhile(lambda group: group < counts[0], (2**place for place in itertools.count(1)))
+    return min((0, *powers), key=read)
+
+
+def may_persist(measured: Measure) -> bool:
+    """
+    Whether programs may run several tiles in turn with profit: one loop makes products of what it loads itself, which can be loaded ahead
+    for the next tile while one is stored. Where programs differ in length, the machine is better at sharing them out.
+    """
+    loops = [statement for statement in walk(measured.kernel.body) if isinstance(statement, For)]
+    products = len(loops) == 1 and any(isinstance(statement, Dot) for statement in loops[0].body)
+    return products and not (measured.resident or measured.varies or measured.arrivals)

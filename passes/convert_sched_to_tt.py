@@ -36,7 +36,9 @@ class ConvertSchedToTtPass(ModulePass):
             kernel, function = lowered[launch.kernel]
             counts = names_of(kernel.grid_counts)
             warps, stages = kernel.num_warps.value.data, kernel.num_stages.value.data
-            call = sched.LaunchFuncOp(launch.kernel, launch.buffers, counts, function.scalars, warps, stages, launch.early is not None)
+            most = None if kernel.persistent is None else kernel.persistent.value.data
+            early = launch.early is not None
+            call = sched.LaunchFuncOp(launch.kernel, launch.buffers, counts, function.scalars, warps, stages, early, most)
             call.location = launch.location
             Rewriter.replace_op(launch, call)
         for kernel, function in lowered.values():

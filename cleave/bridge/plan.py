@@ -55,6 +55,7 @@ def plan_of(op: sched.ProgramOp) -> Plan:
                         step.num_warps.value.data,
                         step.num_stages.value.data,
                         step.early is not None,
+                        step.persistent.value.data if step.persistent else 0,
                     )
                 )
             case _:

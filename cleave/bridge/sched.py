@@ -182,6 +182,8 @@ def kernel_op(kernel: Kernel, name: str = "") -> sched.KernelOp:
         Region(_KernelWriter(kernel).block),
         kernel.num_warps,
         kernel.num_stages,
+        kernel.group or None,
+        kernel.persistent or None,
     )
 
 
@@ -254,6 +256,8 @@ class _KernelReader:
             body,
             op.num_warps.value.data,
             op.num_stages.value.data,
+            op.group.value.data if op.group else 0,
+            op.persistent.value.data if op.persistent else 0,
         )
 
     def var(self, value: SSAValue, note: str = "") -> Var:

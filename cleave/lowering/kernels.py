@@ -4,7 +4,8 @@ One `sched.kernel` as a `tt.func`: addresses, masks and broadcasts from names.
 - An index tile made by `sched.range` is kept as its start, a scalar, and its lanes 0, 1, ...: an address is the buffer's,
   plus scalars times strides in 64 bits, plus lanes times strides, in 32 bits where that is sure to fit.
 - The mask of an access compares each checked index with its extent in one dimension, then broadcasts.
-- All dimensions of the grid are one in the launch, as only x may have more than 65535 programs; `grid` numbers them.
+- All dimensions of the grid are one in the launch, as only x may have more than 65535 programs; `cleave.lowering.grid` numbers them.
+- A program of a persistent kernel loops over tiles; what no tile changes is before that loop.
 - Arguments: addresses, then the strides, sizes and counts that the body uses. A stride is passed divided by what is known
   to divide it, so the compiler sees the factor.
 - i1 lies in memory as bytes, and index values are 32 bits: an extent may not reach 2^31.
@@ -25,6 +26,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    UnitAttr,
     f32,
     i1,
     i32,
@@ -37,6 +39,7 @@ from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.lowering.functions import Functions
+from cleave.lowering.grid import Count, placed, product
 from cleave.lowering.tensors import Blocks, Tensor, add, annotate, apply, cast, constant, constant_of, multiply, spread, width
 
 i8 = IntegerType(8)
@@ -91,14 +94,15 @@ class _Lowering:
         for name, size in zip(names_of(op.sizes), op.size_arguments, strict=True):
             self.values[size] = Tensor(self.argument(i32, size.name_hint or f"{name}_size"))
             self.scalar_names.append(f"size {name}")
-        counts: list[SSAValue | int] = []
-        for position, (dim, _, count) in enumerate(op.grid[:-1]):
+        counts: list[Count] = []
+        for position, (dim, _, count) in enumerate(op.grid):
             known = extent(count).constant
             if known is None:
                 self.scalar_names.append(f"count {position}")
             counts.append(self.argument(i32, f"{dim}_programs") if known is None else known)
         self.blocks = Blocks(self.block)
         self.functions = Functions(self.blocks)
+        self.tiles: scf.ForOp | None = None
         self.place_program(counts)
 
     def argument(self, type_: Attribute, name: str) -> SSAValue:
@@ -107,32 +111,46 @@ class _Lowering:
             out.name_hint = name
         return out
 
-    def place_program(self, counts: Sequence[SSAValue | int]) -> None:
+    def place_program(self, counts: Sequence[Count]) -> None:
         """The starts of the program along each dimension of the grid, from its number."""
         grid = self.op.grid
         if not grid:
             return
-        rest = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
-        if [tile for _, tile, _ in grid] != [1]:
-            rest.value.name_hint = "program"
-        for position, ((dim, tile, _), start) in enumerate(zip(grid, self.op.grid_arguments, strict=True)):
-            place = rest
-            if position < len(counts):
-                count = counts[position]
-                size = Tensor(constant(self.blocks, count, i32) if isinstance(count, int) else count)
-                if constant_of(size.value) == 1:
-                    self.values[start] = Tensor(constant(self.blocks, 0, i32))
-                    continue
-                place = self.functions.index_binary("mod", rest, size)
-                rest = self.functions.index_binary("floordiv", rest, size)
-                if position + 2 < len(grid):
-                    self.name(rest.value, "rest")
+        number = Tensor(self.blocks.value(tt.GetProgramIdOp(0)))
+        if self.op.persistent:
+            number = self.open_tiles(number, counts)
+        elif [tile for _, tile, _ in grid] != [1]:
+            number.value.name_hint = "program"
+        places = placed(self.functions, number, counts, self.op.group.value.data if self.op.group else 0)
+        for place, (dim, tile, _), start in zip(places, grid, self.op.grid_arguments, strict=True):
             self.values[start] = multiply(self.blocks, place, tile)
             self.name(self.values[start].value, start.name_hint or f"{dim}_start")
+
+    def open_tiles(self, program: Tensor, counts: Sequence[Count]) -> Tensor:
+        """
+        A loop over the tiles that a program of a persistent kernel runs, as far apart as there are programs, and the number of one.
+
+        Where one loop within makes all products, of what is loaded there, the two are flattened to one, in which Triton loads ahead across
+        the ends of tiles.
+        """
+        total, step = product(self.functions, counts), self.blocks.value(tt.GetNumProgramsOp(0))
+        self.tiles = scf.ForOp(program.value, total.value, step, [], Block(arg_types=[i32]))
+        loops = [op for op in self.op.body.walk() if isinstance(op, sched.ForOp)]
+        dots = [op for op in self.op.body.walk() if isinstance(op, sched.DotOp)]
+        if len(loops) == 1 and dots and all(side.owner.parent is loops[0].body.block for dot in dots for side in (dot.a, dot.b)):
+            self.tiles.attributes["tt.flatten"] = UnitAttr()
+        block = self.tiles.body.block
+        block.args[0].name_hint = "tile"
+        self.blocks.enter(block)
+        return Tensor(block.args[0])
 
     def finish(self) -> LoweredKernel:
         """Lowers the body, then drops arguments that nothing uses."""
         self.statements(self.op.body.block)
+        if self.tiles is not None:
+            self.blocks.add(scf.YieldOp())
+            self.blocks.leave()
+            self.blocks.add(self.tiles)
         self.block.add_op(tt.ReturnOp())
         first = len(self.pointers)
         kept: list[str] = []
@@ -222,9 +240,10 @@ class _Lowering:
             case sched.LastOp():
                 self.last(op)
             case sched.WaitOp():
-                self.blocks.add(tt.InlineAsmOp(tt.WAIT))
+                # Before all tiles of a persistent program, as what these load may be loaded ahead.
+                self.blocks.add(tt.InlineAsmOp(tt.WAIT), 0)
             case sched.ReleaseOp():
-                self.blocks.add(tt.InlineAsmOp(tt.RELEASE))
+                self.blocks.add(tt.InlineAsmOp(tt.RELEASE), 0)
             case sched.YieldOp():
                 pass
             case _:

@@ -10,7 +10,6 @@ results start as NaN, and lanes that a predicate switches off read NaN unless th
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ from cleave.schedule.program import (
     Var,
     Wait,
 )
+from cleave.schedule.raster import places
 
 _UNARY = UNARY | {"exp2": np.exp2, "log2": np.log2}
 
@@ -358,15 +358,15 @@ def _launch(
         entry.writer[:] = -1
         entry.agreed.clear()
     counts = [dim.count.evaluate(sizes) for dim in kernel.grid]
-    programs = list(enumerate(itertools.product(*(range(count) for count in reversed(counts)))))
+    programs = list(enumerate(places(counts, kernel.group)))
     if order is not None:
         order.shuffle(programs)
     arrived: dict[tuple[str, int], set[int]] = {}
-    for number, reversed_place in programs:
+    for number, place in programs:
         machine = Machine(kernel, memory, precision, number, arrived, unsettled=unsettled)
         for name, var in kernel.sizes:
             machine.put(var, sizes[name])
-        for dim, at in zip(kernel.grid, reversed(reversed_place), strict=True):
+        for dim, at in zip(kernel.grid, place, strict=True):
             machine.put(dim.start, at * dim.tile)
         machine.run(kernel.body)
         if machine.unsettled:

@@ -203,5 +203,6 @@ def code_of(built: Built) -> str:
     launches: list[str] = []
     for plan in built.file.plans:
         for call in calls(plan):
-            launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {[str(count) for count in call.grid]}")
+            grid = f"{[str(count) for count in call.grid]} {call.persistent}"
+            launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {grid}")
     return "\n".join([built.file.text, *launches])

@@ -18,7 +18,7 @@ from cleave.errors import CleaveError
 from cleave.layouts import axis_strides, contiguous_strides, memory_shape
 from cleave.runtime.generated import load_module
 from cleave.runtime.library import Einsum, Product, library
-from cleave.runtime.plan import Allocate, Call, Plan, bind_sizes, programs, scalar_value
+from cleave.runtime.plan import Allocate, Call, Plan, bind_sizes, programs, scalar_value, tiles
 from cleave.schedule.program import Buffer, LibraryCall
 
 TORCH_DTYPES: Mapping[str, torch.dtype] = {
@@ -192,11 +192,12 @@ class Bound:
                 case Allocate(buffer=buffer, zeroed=zeroed):
                     self._own(buffer, " ".join(buffer.axes), zeroed)
                 case Call():
-                    total = programs(step, self.sizes)
-                    if total >= 2**31:
+                    total = tiles(step, self.sizes)
+                    # A program of a persistent kernel adds their number to that of a tile.
+                    if total + step.persistent >= 2**31:
                         raise CleaveError(None, f"kernel {step.kernel} has {total} programs", "fewer than 2^31 are supported")
                     if total:
-                        self.steps.append(self._launch(step, total))
+                        self.steps.append(self._launch(step, programs(step, self.sizes)))
                 case LibraryCall():
                     self.steps.append(library(step, self._slots, self.places, self.sizes))
 

@@ -40,8 +40,8 @@ class Call:
     """
     A launch of a lowered kernel: addresses of the buffers, then the scalars.
 
-    `grid` counts programs, fastest varying first; the launch has their product along x. An `early` one may begin before the launch before
-    it has ended.
+    `grid` counts programs, fastest varying first; the launch has their product along x, at most `persistent` where that is not 0: these
+    run all tiles. An `early` one may begin before the launch before it has ended.
     """
 
     kernel: str
@@ -51,6 +51,7 @@ class Call:
     num_warps: int
     num_stages: int
     early: bool = False
+    persistent: int = 0
 
 
 Step: TypeAlias = Allocate | Call | LibraryCall
@@ -159,6 +160,11 @@ def scalar_value(scalar: Scalar, call: Call, sizes: Mapping[str, int], strides: 
             return stride // scalar.divisor
 
 
+def tiles(call: Call, sizes: Mapping[str, int]) -> int:
+    """How many tiles a launch runs."""
+    return prod(count.evaluate(sizes) for count in call.grid)
+
+
 def programs(call: Call, sizes: Mapping[str, int]) -> int:
     """How many programs a launch has."""
-    return prod(count.evaluate(sizes) for count in call.grid)
+    return min(tiles(call, sizes), call.persistent) if call.persistent else tiles(call, sizes)

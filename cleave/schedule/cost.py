@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .measure import Measure
+from .raster import covered
 from .targets import Target
 
 SHARED_RATE = 200e9
@@ -45,6 +46,13 @@ MOST_REGISTERS = 255
 """Registers of a thread."""
 LAST_REGISTERS = 32
 """Registers that work after such an operation takes beyond what it needs by itself: addresses and sizes stay alive for it."""
+TURN_REGISTERS = 24
+"""Registers for where the next tile of a persistent program is while the one before is stored."""
+TURN_SHARED = 0.5
+"""
+Bytes of shared memory for each pair of threads through which such a program stores a tile, beside what is loaded ahead for the next, as
+fitted to what Triton's compiler reports for products of many tile sizes on sm_90.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +115,32 @@ def resources(walk: Measure, num_warps: int, num_stages: int, target: Target) ->
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
     shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + 2048
+    if walk.kernel.persistent:
+        registers += TURN_REGISTERS
+        shared += int(min(max(walk.counts.writes.values(), default=0.0), TURN_SHARED * threads**2))
     return Resources(registers, shared, _spills(walk.exact, threads))
+
+
+def resident(needed: Resources, num_warps: int, target: Target) -> int:
+    """How many programs the machine runs at once at so many warps."""
+    threads = num_warps * target.warp
+    by_memory = min(target.registers // (threads * needed.registers), target.shared // max(1, needed.shared))
+    return target.multiprocessors * max(1, min(32, by_memory, 2048 // threads))
 
 
 def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> Cost | None:
     """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
     counts = walk.counts
     programs = prod(walk.grid.values())
-    threads = num_warps * target.warp
     needed = resources(walk, num_warps, num_stages, target)
     if not needed.fit(target):
         return None
     registers, shared = needed.registers, needed.shared
     ahead = max(1, num_stages - 1)
-    blocks = max(1, min(32, target.registers // (threads * registers), target.shared // max(1, shared), 2048 // threads))
-    concurrent = target.multiprocessors * blocks
+    concurrent = resident(needed, num_warps, target)
+    if walk.kernel.persistent:
+        concurrent = min(concurrent, walk.kernel.persistent)
+    blocks = max(1, concurrent // target.multiprocessors)
     waves = -(-programs // concurrent)
     memory = _memory_bytes(walk, walk.unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
@@ -147,7 +166,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> 
         largest: rounds * (busy + idle),
         "memory": memory / target.bandwidth,
         "cache": cache / target.l2_bandwidth,
-        "latency": waves * chain,
+        "latency": START + waves * (chain - START) if walk.kernel.persistent else waves * chain,
     }
     bound = max(times, key=lambda name: times[name])
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
@@ -201,14 +220,11 @@ def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, p
     once = sum(min(unique[name], amount * programs) for name, amount in reads.items())
     if once <= 0.7 * target.l2:
         return written + once
-    covered: dict[str, int] = {}
-    left = concurrent
-    for dim in walk.kernel.grid:
-        covered[dim.dim] = max(1, min(walk.grid[dim.dim], left))
-        left = max(1, left // covered[dim.dim])
+    tiles = covered([walk.grid[dim.dim] for dim in walk.kernel.grid], concurrent, walk.kernel.group)
+    shared = {dim.dim: count for dim, count in zip(walk.kernel.grid, tiles, strict=True)}
     waves = -(-programs // concurrent)
     total = written
     for name, amount in reads.items():
-        part = amount * prod(covered[dim] for dim in sorted(walk.touches[name]))
+        part = amount * prod(shared[dim] for dim in sorted(walk.touches[name]))
         total += min(amount * programs, max(min(unique[name], amount * programs), waves * min(part, unique[name])))
     return total

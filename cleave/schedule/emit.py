@@ -276,6 +276,8 @@ class Emitter(Indices):
             separated(self.root.statements),
             self.plan.num_warps,
             self.plan.num_stages,
+            self.plan.group,
+            self.plan.persistent,
         )
 
     def store_all(self) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from .cost import START, Cost, estimate, resources
+from .cost import START, Cost, estimate, resident, resources
 from .descriptors import described
 from .diagonal import emitter_of
 from .hazards import mended
@@ -22,7 +22,8 @@ from .pieces import in_pieces, variants
 from .plans import launches, least_plans, plans
 from .problem import Problem
 from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
-from .roles import Pieces, Plan
+from .raster import group_of, may_persist, may_reorder
+from .roles import Dim, Pieces, Plan
 from .sizes import Sizes
 from .statements import InfeasibleError
 from .targets import Target
@@ -30,6 +31,8 @@ from .targets import Target
 REPEATED = 0.05
 JOINED = 8
 """Ways to run a kernel with which another is joined, at most."""
+REORDERED = 4
+"""For how many choices of tiles other orders of these are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,10 @@ class ScheduleOptions:
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums of products in loops with dots may be dots. With
-    `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to be
-    timed, whatever the model finds.
+    beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums of products in loops with dots may be dots; with
+    `orders`, the tiles of products of matrices that take the machine more than one round may be run in other orders (see
+    `cleave.schedule.raster`). With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
+    beside the best kernel to be timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -53,6 +57,7 @@ class ScheduleOptions:
     diagonal: bool = False
     library: bool = False
     compare: bool = False
+    orders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,10 @@ class Kernels:
         found: list[Choice] = []
         for pieces in dict.fromkeys(variants(problem, coarse, self.target.multiprocessors)):
             parts = in_pieces(problem, pieces)
-            found.extend(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
+            own = list(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
+            found.extend(own)
+            if self.options.orders and not coarse:
+                found.extend(self._reordered(parts, own))
         return self._kept(found, library_call(problem) if self.options.library else None, coarse)
 
     def _costed(self, problem: Problem, tried: Iterable[Plan], pieces: tuple[Pieces, ...], coarse: bool) -> Iterator[Choice]:
@@ -155,6 +163,39 @@ class Kernels:
                     cost = estimate(measured, warps, stages, self.target)
                     if cost is not None:
                         yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
+
+    def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
+        """The few fastest choices of tiles with these in other orders, each at the warps and stages that are fastest of those that fit."""
+        seen: dict[tuple[tuple[Dim, ...], bool], set[bool]] = {}
+        able = [choice for choice in found if may_reorder(choice.kernel, choice.cost.programs, self.target)]
+        for choice in sorted(able, key=lambda choice: choice.cost.seconds):
+            tiles = choice.plan.dims, choice.plan.descriptors
+            if tiles not in seen and len(seen) == REORDERED:
+                continue
+            kinds = seen.setdefault(tiles, set())
+            for way in self._orders(problem, choice) if len(kinds) < 2 else ():
+                kind = bool(way.kernel.persistent)
+                cost = estimate(way, choice.plan.num_warps, choice.plan.num_stages, self.target)
+                if cost is not None and kind not in kinds:
+                    kinds.add(kind)
+                    yield Choice(replace(choice.plan, group=way.kernel.group, persistent=way.kernel.persistent), way.kernel, cost)
+
+    def _orders(self, problem: Problem, choice: Choice) -> Iterator[Measure]:
+        """A kernel with its tiles in groups, and in turn by as many programs as the machine runs at once where there are more."""
+
+        def ordered(group: int, persistent: int) -> tuple[Measure, int]:
+            """So ordered, and how many programs the machine runs at once."""
+            way = measure(replace(choice.kernel, group=group, persistent=persistent), problem.sizes)
+            needed = resources(way, choice.plan.num_warps, choice.plan.num_stages, self.target)
+            return way, resident(needed, choice.plan.num_warps, self.target)
+
+        _, most = ordered(0, 0)
+        group = group_of(choice.kernel, problem.sizes.values, most)
+        if group:
+            yield ordered(group, 0)[0]
+        way, most = ordered(0, self.target.multiprocessors)
+        if may_persist(way) and choice.cost.programs > most:
+            yield ordered(group_of(choice.kernel, problem.sizes.values, most), most)[0]
 
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
@@ -212,7 +253,9 @@ class Kernels:
         key = tuple((tuple(item.key for item in group), needs(self.source, group, stored)) for group in (first, second))
         if key not in self._joined:
             one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
-            ways = (join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None)
+            ways = (
+                join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None and not way.plan.persistent
+            )
             joins = itertools.islice((join for join in ways if join is not None), JOINED)
             found = [choice for join in joins for choice in self._endings(join)]
             self._joined[key] = self._kept(found, None, False)
@@ -237,7 +280,7 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body, descriptors and sums as diagonals are taken for their times alone.
+        # to be timed, loops with a second body, descriptors, sums as diagonals and other orders of tiles are taken for their times alone.
         asked = self.options.compare
         plain = [choice for choice in found if not (asked and choice.plan.special)] or found
         least = min(choice.cost.seconds for choice in plain)
@@ -247,6 +290,7 @@ class Kernels:
             key=lambda choice: (
                 choice.plan.packed,
                 choice.plan.peeled,
+                choice.plan.reordered,
                 bool(choice.plan.descending),
                 choice.cost.registers > 224,
                 choice.cost.seconds,

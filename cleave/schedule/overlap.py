@@ -8,6 +8,9 @@ Only a launch right after another overlaps with it. It waits in every program, a
 that all launches before it ended. Before the wait stands all of the body that neither reads what a launch before stores, nor stores to
 what one uses, nor depends on such statements: it is done beside the launch before, such as a product of inputs that is scaled after.
 With `release` the launch before lets the next one begin as soon as all its own programs have begun, else when they end.
+
+A program of a persistent kernel waits before its first tile: what follows the wait of one tile may be loaded ahead while the one before is
+computed, which is not ahead of the wait only where that is before all tiles.
 """
 
 from __future__ import annotations
@@ -61,6 +64,8 @@ def _waiting(kernel: Kernel, names: Mapping[str, str], used: Mapping[str, bool])
     The body with a wait, and before it what does not need it. `names` are the buffers that the kernel's own stand for, of which two may be
     one; `used` are those that launches before use, True for those that they store to.
     """
+    if kernel.persistent:
+        return (Wait(), *kernel.body)
     free: list[Statement] = []
     held: list[Statement] = []
     made: set[int] = set()

@@ -207,6 +207,9 @@ class Kernel:
     """
     A kernel. `grid` lists dimensions, fastest varying first. `sizes` are run-time index arguments: (axis or symbol, scalar);
     sizes known at compile time are `Let constant`s in the body. `extents` gives each buffer axis its extent scalar, for `check`.
+
+    With a `group`, so many tiles of the first dimension run with all of the second before the next ones. A `persistent` one is launched as
+    at most so many programs, each of which runs the body for some tiles of the grid, one after another; every tile is still run once.
     """
 
     name: str
@@ -218,6 +221,8 @@ class Kernel:
     body: tuple[Statement, ...]
     num_warps: int = 4
     num_stages: int = 3
+    group: int = 0
+    persistent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,9 @@ class Pieces:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
-    The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first.
+    The schedule of one kernel. `dims` are in layout order, which fixes the sides of dots. `raster` orders the grid, fastest first; with a
+    `group`, so many tiles of its first dimension run with all of the second before the next ones. Where it is `persistent`, at most so many
+    programs are launched, which run the tiles in turn; see `cleave.schedule.raster`.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
@@ -64,6 +66,8 @@ class Plan:
     pieces: tuple[Pieces, ...] = ()
     descriptors: bool = False
     diagonal: bool = False
+    group: int = 0
+    persistent: int = 0
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -75,7 +79,12 @@ class Plan:
     @property
     def special(self) -> bool:
         """Whether it is one that only its time can speak for."""
-        return self.peeled or self.descriptors or self.diagonal
+        return self.peeled or self.descriptors or self.diagonal or self.reordered
+
+    @property
+    def reordered(self) -> bool:
+        """Whether tiles are run in another order than that of the grid, or in turn."""
+        return bool(self.group or self.persistent)
 
     @property
     def packed(self) -> int:
@@ -87,7 +96,11 @@ class Plan:
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
         boxes, squares = ", by descriptor" if self.descriptors else "", ", sums as diagonals" if self.diagonal else ""
-        return f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{squares}{order}{then}"
+        grouped = f", {self.raster[0]} in groups of {self.group}" if self.group else ""
+        turns = f", in turn by {self.persistent} programs" if self.persistent else ""
+        return (
+            f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{squares}{order}{grouped}{turns}{then}"
+        )
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

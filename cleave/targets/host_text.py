@@ -133,7 +133,9 @@ class HostText:
         ]
         if step.early:
             self.line("running = programs")
-        self.line(f"programs = {self.product(counts)}" + ("  # fastest varying first" if len(counts) > 1 else ""))
+        tiles = self.product(counts)
+        launched = f"min({tiles}, {step.persistent})" if step.persistent else tiles
+        self.line(f"programs = {launched}" + ("  # fastest varying first" if len(counts) > 1 else ""))
         arguments = [*(self.buffers[name] for name in step.buffers), *(self.scalar(scalar, step) for scalar in step.scalars)]
         arguments += [f"num_warps={step.num_warps}", f"num_stages={step.num_stages}"]
         if step.early:

@@ -271,7 +271,10 @@ class KernelText:
         self.known[index] = _variable(counter, index)
         bounds = [self.stripped(value).text for value in (op.lb, op.ub, op.step)]
         dims = op.attributes.get("dims")
-        self.line(f"for {counter} in range({', '.join(bounds)}):", f"along {dims.data}" if isinstance(dims, StringAttr) else "")
+        if "tt.flatten" in op.attributes:
+            bounds.append("flatten=True")
+        callee = "tl.range" if "tt.flatten" in op.attributes else "range"
+        self.line(f"for {counter} in {callee}({', '.join(bounds)}):", f"along {dims.data}" if isinstance(dims, StringAttr) else "")
         self.depth += 1
         before = len(self.lines)
         self.block(op.body.block)

@@ -375,7 +375,8 @@ class LaunchFuncOp(IRDLOperation):
 
     `grid` counts programs along each of its dimensions, fastest varying first; the function numbers them all along x. It
     takes the addresses of the buffers and then `scalars`, each `size NAME` (of an axis or a symbol), `stride POSITION AXIS by
-    DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid).
+    DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid). With `persistent 132`, at most so
+    many programs are launched, which run the others' tiles too.
     """
 
     name = "sched.launch_func"
@@ -385,6 +386,7 @@ class LaunchFuncOp(IRDLOperation):
     scalars = prop_def(ArrayAttr[StringAttr])
     num_warps = prop_def(IntegerAttr)
     num_stages = prop_def(IntegerAttr)
+    persistent = opt_prop_def(IntegerAttr)
     early = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
@@ -397,6 +399,7 @@ class LaunchFuncOp(IRDLOperation):
         num_warps: int = 4,
         num_stages: int = 3,
         early: bool = False,
+        persistent: int | None = None,
     ) -> None:
         super().__init__(
             operands=[list(buffers)],
@@ -406,6 +409,7 @@ class LaunchFuncOp(IRDLOperation):
                 "scalars": names_attr(scalars),
                 "num_warps": IntegerAttr(num_warps, i64),
                 "num_stages": IntegerAttr(num_stages, i64),
+                "persistent": None if persistent is None else IntegerAttr(persistent, i64),
                 "early": UnitAttr() if early else None,
             },
         )
@@ -427,7 +431,8 @@ class LaunchFuncOp(IRDLOperation):
         warps = parser.parse_integer(allow_negative=False)
         parser.parse_keyword("stages")
         stages = parser.parse_integer(allow_negative=False)
-        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None)
+        most = parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword("persistent") else None
+        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None, most)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -436,11 +441,14 @@ class LaunchFuncOp(IRDLOperation):
         printer.print_string(" grid [" + ", ".join(spelled_extent(count) for count in names_of(self.grid)) + "]")
         printer.print_string(" scalars [" + ", ".join(f'"{entry}"' for entry in names_of(self.scalars)) + "]")
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
+        printer.print_string("" if self.persistent is None else f" persistent {self.persistent.value.data}")
         printer.print_string("" if self.early is None else " early")
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         check_early(self)
+        if self.persistent is not None and self.persistent.value.data < 1:
+            raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
         for count in names_of(self.grid):
             checked_extent(count)
         for entry in names_of(self.scalars):

@@ -15,6 +15,7 @@ from xdsl.ir import Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -76,6 +77,10 @@ class KernelOp(IRDLOperation):
 
         sched.kernel @k (%x: !sched.buffer<[n : 1], f32>) sizes (%n_size = n) grid (%n0 = n by 64 count "ceildiv(n, 64)")
             warps 4 stages 3 { ... }
+
+    With `group 8` after the grid, programs are numbered so that 8 tiles of its first dimension run with all of the second before the
+    next 8. With `persistent 132` after that, at most 132 programs are launched, and each runs the body for some tiles of the grid, one
+    after another. Either way the body is run once for every tile.
     """
 
     name = "sched.kernel"
@@ -87,6 +92,8 @@ class KernelOp(IRDLOperation):
     grid_tiles = prop_def(ArrayAttr[IntegerAttr])
     num_warps = prop_def(IntegerAttr)
     num_stages = prop_def(IntegerAttr)
+    group = opt_prop_def(IntegerAttr)
+    persistent = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -99,6 +106,8 @@ class KernelOp(IRDLOperation):
         body: Region,
         num_warps: int = 4,
         num_stages: int = 3,
+        group: int | None = None,
+        persistent: int | None = None,
     ) -> None:
         super().__init__(
             properties={
@@ -110,6 +119,8 @@ class KernelOp(IRDLOperation):
                 "grid_counts": names_attr([count for _, _, count in grid]),
                 "num_warps": IntegerAttr(num_warps, i64),
                 "num_stages": IntegerAttr(num_stages, i64),
+                "group": None if group is None else IntegerAttr(group, i64),
+                "persistent": None if persistent is None else IntegerAttr(persistent, i64),
             },
             regions=[body],
         )
@@ -162,11 +173,16 @@ class KernelOp(IRDLOperation):
         buffers = parser.parse_comma_separated_list(parser.Delimiter.PAREN, buffer)
         sizes = parser.parse_comma_separated_list(parser.Delimiter.PAREN, size) if parser.parse_optional_keyword("sizes") else []
         grid = parser.parse_comma_separated_list(parser.Delimiter.PAREN, place) if parser.parse_optional_keyword("grid") else []
+        group, persistent = (
+            parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword(word) else None
+            for word in ("group", "persistent")
+        )
         warps = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("warps") else 4
         stages = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("stages") else 3
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region([argument for argument, _ in (*buffers, *sizes, *grid)])
-        op = cls(name, [own for _, own in buffers], [own for _, own in sizes], [entry for _, entry in grid], body, warps, stages)
+        names, places = [own for _, own in buffers], [entry for _, entry in grid]
+        op = cls(name, names, [own for _, own in sizes], places, body, warps, stages, group, persistent)
         op.attributes |= attributes.data if attributes else {}
         return op
 
@@ -198,6 +214,8 @@ class KernelOp(IRDLOperation):
             printer.print_string(" grid (")
             printer.print_list(list(zip(self.grid_arguments, self.grid, strict=True)), place)
             printer.print_string(")")
+        for word, number in (("group", self.group), ("persistent", self.persistent)):
+            printer.print_string("" if number is None else f" {word} {number.value.data}")
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
@@ -224,6 +242,14 @@ class KernelOp(IRDLOperation):
             if tile < 1:
                 raise VerifyException(f"grid dimension '{dim}' has tile {tile}, which is not positive")
             checked_extent(count)
+        if self.group is not None and self.group.value.data < 1:
+            raise VerifyException(f"groups of {self.group.value.data} tiles; use at least 1")
+        if self.group is not None and len(self.grid_dims) < 2:
+            raise VerifyException(f"groups are of tiles along one dimension of a grid, for another; this one has {len(self.grid_dims)}")
+        if self.persistent is not None and self.persistent.value.data < 1:
+            raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
+        if self.persistent is not None and not self.grid_dims:
+            raise VerifyException("persistent programs run the tiles of a grid; this one has no dimensions")
         warps, stages = self.num_warps.value.data, self.num_stages.value.data
         if warps < 1 or warps & (warps - 1) or warps > 32:
             raise VerifyException(f"{warps} warps; use a power of two up to 32")

@@ -33,7 +33,7 @@ class LastOp(AccessOp):
         sched.last %arrived [tile = %tile] of %count { ... }
 
     The body may read what all of these programs stored before, by loads that are `fresh`. The counter has elements i32, zeros before and
-    after the launch. Every program of the grid comes here once: the operation stands in the kernel's body itself.
+    after the launch. Every program of the grid comes here once: the operation stands in the kernel's body itself, which is not persistent.
     """
 
     name = "sched.last"
@@ -116,6 +116,8 @@ class LastOp(AccessOp):
         if self.body.block.args:
             raise VerifyException("the body takes no arguments")
         parent = self.parent_op()
+        if isinstance(parent, KernelOp) and parent.persistent is not None:
+            raise VerifyException("the kernel is persistent, whose programs come here more than once; remove 'persistent'")
         inside = set(self.body.walk())
         stores = [op for op in parent.walk() if isinstance(op, StoreOp) and op not in inside] if parent is not None else []
         stored = {op.buffer for op in stores}

@@ -13,7 +13,7 @@ class WaitOp(IRDLOperation):
     """
     Waits until the launches before have ended; what follows sees what they stored. Without effect in a launch that is not early.
 
-    It stands in the kernel's body itself, where every program comes.
+    It stands in the kernel's body itself, where every program comes; one of a persistent kernel waits before its first tile.
     """
 
     name = "sched.wait"

@@ -242,6 +242,40 @@ sched.kernel @k () warps 3 stages 1 {
 // CHECK: sched.kernel: 3 warps; use a power of two up to 32
 // -----
 
+// Groups of tiles along one dimension are for another one.
+sched.kernel @k () grid (%m0 = m by 4 count 8) group 2 warps 1 stages 1 {
+}
+// CHECK: sched.kernel: groups are of tiles along one dimension of a grid, for another; this one has 1
+// -----
+
+// A group has tiles.
+sched.kernel @k () grid (%m0 = m by 4 count 8, %n0 = n by 4 count 8) group 0 warps 1 stages 1 {
+}
+// CHECK: groups of 0 tiles; use at least 1
+// -----
+
+// Some program runs the tiles.
+sched.kernel @k () grid (%m0 = m by 4 count 8) persistent 0 warps 1 stages 1 {
+}
+// CHECK: persistent programs are 0; use at least 1
+// -----
+
+// There are tiles to run in turn.
+sched.kernel @k () persistent 132 warps 1 stages 1 {
+}
+// CHECK: persistent programs run the tiles of a grid; this one has no dimensions
+// -----
+
+// A program of a persistent kernel would arrive more than once.
+sched.kernel @k (%c: !sched.buffer<[tile : 1], i32>) grid (%m0 = m by 4 count 8) persistent 2 warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %eight = sched.constant 8 : !sched.tile<[], index>
+  sched.last %c [tile = %zero] of %eight {
+  }
+}
+// CHECK: sched.last: the kernel is persistent, whose programs come here more than once; remove 'persistent'
+// -----
+
 // A layout names the axes of its buffer.
 sched.program @p sizes [m = m] (%x: !sched.buffer<[m : 1], f32> layout "n") -> () {
 }

@@ -146,3 +146,24 @@ sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, 
 // CHECK:        scf.for %n0
 // CHECK:          [[BOX:%.*]] = "tt.descriptor_load"(%k_boxes, %n0, {{.*}})
 // CHECK:          %x = tt.trans [[BOX]]
+
+// -----
+
+// A persistent kernel is a loop over tiles.
+sched.kernel @turns (%x: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count ceildiv(m, 4)) persistent 132 warps 1 stages 1 {
+  %zero = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 4], index>
+  sched.store %zero to %x [m = %m]
+}
+sched.program @main sizes [m = m] () -> (%x: !sched.buffer<[m : 1], f32> layout "m") {
+  sched.launch @turns(%x)
+}
+// CHECK:      tt.func public @turns(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %m_programs: i32)
+// CHECK-NEXT:   [[FIRST:%.*]] = tt.get_program_id x : i32
+// CHECK-NEXT:   [[STEP:%.*]] = tt.get_num_programs x : i32
+// CHECK:        scf.for %tile = [[FIRST]] to %m_programs step [[STEP]] : i32 {
+// CHECK-NEXT:     %m0 = arith.muli %tile,
+// CHECK:          tt.store
+// CHECK-NEXT:   }
+// CHECK-NEXT:   tt.return
+// CHECK:      sched.launch_func @turns(%x) grid [ceildiv(m, 4)] scalars ["count 0"] warps 1 stages 1 persistent 132

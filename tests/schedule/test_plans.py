@@ -43,8 +43,10 @@ GRAPHS = {
 }
 
 
-def every_plan(graph: Graph, most: int, wanted: Callable[[Plan], bool] = lambda plan: True) -> int:
-    """Runs the graph as one kernel under every plan that is wanted, evenly thinned to about `most`; returns how many ran."""
+def every_plan(
+    graph: Graph, most: int, wanted: Callable[[Plan], bool] = lambda plan: True, change: Callable[[Plan], Plan] = lambda plan: plan
+) -> int:
+    """Runs the graph as one kernel under every plan that is wanted, changed, evenly thinned to about `most`; returns how many ran."""
     sizes = Sizes(graph, {}, frozenset())
     source = source_of(aligned(graph, degrees(graph)), sizes)
     group = items(source, ())
@@ -53,7 +55,7 @@ def every_plan(graph: Graph, most: int, wanted: Callable[[Plan], bool] = lambda 
     ran = 0
     for plan in found[:: max(1, len(found) // most)]:
         for peeled, joined in ((False, False), (True, False), (True, True)):
-            chosen = replace(plan, peeled=peeled, joined=joined)
+            chosen = replace(change(plan), peeled=peeled, joined=joined)
             try:
                 kernel = KernelEmitter(problem, chosen).kernel()
             except InfeasibleError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,14 +12,15 @@ from torch import Tensor
 from cleave.algebra import gate, stabilize
 from cleave.dialects import tt
 from cleave.frontend import capture
-from cleave.graph import Graph
+from cleave.graph import Graph, Input
 from cleave.runtime.compile import SHARED_LIMITS, compile_module, compile_ttir
 from cleave.runtime.execute import Executable, executable
 from cleave.runtime.plan import calls
-from cleave.schedule import schedule, target
+from cleave.schedule import schedule, space, target
 from cleave.schedule.program import Dot, Program, walk
 from cleave.search import superoptimize
 from cleave.tools import demo
+from tests.schedule.programs import Sketch
 from tests.tile_programs import CASES
 
 MACHINES = {"a100": "sm_80", "h200": "sm_90", "b200": "sm_100", "mi300x": "gfx942"}
@@ -63,6 +67,38 @@ def test_large_dots_are_wgmma_on_hopper(dtype: torch.dtype) -> None:
     assert kernel.spills == 0 and kernel.shared <= SHARED_LIMITS["sm_90"]
     steps = [dict(dot.a.type.dims)[dot.over] // 16 for dot in dots]
     assert kernel.wgmma >= sum(steps)
+
+
+def test_a_persistent_product_is_one_loop_on_hopper() -> None:
+    """From Python and TTIR: the loops over tiles and within one are one, of asynchronous products that are waited for where a tile ends."""
+    s = Sketch("product", "m=4096 n=4096 k=512", [Input("a", ("m", "k"), "f16", "m k"), Input("b", ("k", "n"), "f16", "k n")])
+    s.output(s.contract(0, 1, over="k"), "m n")
+    found = space([s.graph()], {}, frozenset(), target("h200"))
+    trial = next(
+        trial for trial in found.trials(64) if all(choice.plan.persistent and choice.plan.group for choice in found.choices(trial))
+    )
+    ready = executable(found.program(trial))
+    assert "flatten=True" in ready.file.text
+    (function,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+    (call,) = calls(ready.plan)
+    (cost,) = [choice.cost for choice in found.choices(trial)]
+    for kernel in (*compile_module(ready.module, "sm_90"), compile_ttir(ready.module, function, call, "sm_90")):
+        assert kernel.spills == 0 and kernel.wgmma
+        assert kernel.shared <= cost.shared <= SHARED_LIMITS["sm_90"] and kernel.registers <= cost.registers + 32
+        assert str(kernel.asm["ttgir"]).count("scf.for") == 1
+        assert re.findall(r"wgmma\.wait_group\.sync\.aligned (\d)", str(kernel.asm["ptx"])).count("1") == 1
+
+
+@pytest.mark.parametrize("architecture", MACHINES.values())
+def test_programs_in_turn_compile(architecture: str) -> None:
+    """A product and a sum of rows, with sizes that are known when they run."""
+    for name, group in (("matmul", 2), ("streamed", 3), ("rows", 0)):
+        program = CASES[name].program()
+        ready = executable(replace(program, kernels=tuple(replace(each, group=group, persistent=7) for each in program.kernels)))
+        (function,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+        (call,) = calls(ready.plan)
+        for kernel in (*compile_module(ready.module, architecture), compile_ttir(ready.module, function, call, architecture)):
+            assert kernel.spills == 0
 
 
 @pytest.mark.parametrize("architecture", MACHINES.values())

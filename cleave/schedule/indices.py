@@ -199,14 +199,5 @@ class Indices(Statements, ABC):
         """The axes of an access that must be checked against their extents."""
         out = tuple(axis for axis, index in where if self.needs_check(index))
         for axis in out:
-            if axis not in self.checked:
-                self.checked[axis] = self.end(axis).var
+            self.checked.setdefault(axis, self.expression(self.sizes.extents[axis]).var)
         return out
-
-    def end(self, axis: str) -> Value:
-        """One past the last element of an axis that this program reaches: where tiles have false lanes, those are others' elements."""
-        pieces = self.problem.pieces.get(axis, ())
-        if len(pieces) != 1 or pieces[0].kind != "add":
-            return self.expression(self.sizes.extents[axis])
-        start, own = pieces[0].args
-        return self.let(self.root, "add", (self.place(start, self.root), self.size(own.name)), "index", name=f"{axis}_end")

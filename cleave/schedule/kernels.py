@@ -147,7 +147,7 @@ class Kernels:
 
     def _rank(self, problem: Problem, coarse: bool) -> tuple[Choice, ...]:
         found: list[Choice] = []
-        for pieces in dict.fromkeys(variants(problem, coarse, self.target.multiprocessors)):
+        for pieces in dict.fromkeys(variants(problem, coarse)):
             parts = in_pieces(problem, pieces)
             own = list(self._costed(parts, plans(parts, self.options.plans, coarse), pieces, coarse))
             found.extend(own)

@@ -31,11 +31,6 @@ MOST = 3
 WASTE = 1.1
 """How many times larger than its extent a padded tile is where pieces are worth considering, at least."""
 GRID_TILES = (192, 96)
-FILLED, PADDED, LARGEST_FILLING = 0.9, 1.34, 256
-"""
-The least share of multiprocessors that tiles with false lanes make programs for, how many lanes they have for each that is true, and the
-most true ones.
-"""
 SHORTEST_CHAIN, CHAINS, LONGEST_CHAINED = 16, 4, 256
 """
 Elements that the chain of an exact dot sums at least, how many chains there are of what is longer, and the most elements that are held
@@ -91,27 +86,17 @@ def worthwhile(size: int) -> bool:
     return 1 < len(parts) <= MOST and WASTE * sum(parts) <= power_of_two(size)
 
 
-def variants(problem: Problem, coarse: bool, multiprocessors: int = 0) -> Iterator[tuple[Pieces, ...]]:
+def variants(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
     """
     Ways to have axes of a kernel's work in pieces, first as few as there may be. Where only few plans are tried, none with tiles of a
-    grid; otherwise also tiles that make a program for nearly every one of so many multiprocessors.
+    grid.
     """
     always = chains(problem)
-    for chosen in ((), *_optional(problem, coarse, multiprocessors)):
+    for chosen in ((), *_optional(problem, coarse)):
         yield *(entry for entry in chosen if all(entry.axis != other.axis for other in always)), *always
 
 
-def filling(size: int, multiprocessors: int) -> tuple[int, ...]:
-    """Tiles, no powers of two, that divide a size into a program for nearly every multiprocessor and waste few lanes, largest first."""
-    tiles = range(LARGEST_FILLING, SMALLEST, -SMALLEST)
-    return tuple(
-        tile
-        for tile in tiles
-        if size % tile == 0 and tile < power_of_two(tile) <= PADDED * tile and FILLED * multiprocessors <= size // tile <= multiprocessors
-    )
-
-
-def _optional(problem: Problem, coarse: bool, multiprocessors: int) -> Iterator[tuple[Pieces, ...]]:
+def _optional(problem: Problem, coarse: bool) -> Iterator[tuple[Pieces, ...]]:
     dots = [node for node in problem.nodes if node.kind == "contract" and len(node.args) > 1]
     if not dots:
         return
@@ -131,8 +116,6 @@ def _optional(problem: Problem, coarse: bool, multiprocessors: int) -> Iterator[
             for tile in GRID_TILES:
                 if size > tile and size % tile == 0:
                     yield Pieces(axis, tile), *(Pieces(other) for other in whole if other != axis)
-            for tile in filling(size, multiprocessors):
-                yield (Pieces(axis, tile, part=tile),)
 
 
 LARGEST_WHOLE = 512

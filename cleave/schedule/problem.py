@@ -91,9 +91,9 @@ class Problem:
 
     @property
     def tile_axes(self) -> frozenset[str]:
-        """The axes that count tiles which are in pieces: elements of these are as many of the axis that is in pieces."""
-        pieces = [index for indices in self.pieces.values() for index in indices]
-        return frozenset(name for index in pieces for name in _counted(index))
+        """The axes that count tiles which are in pieces: those that all pieces of an axis share."""
+        shared = [frozenset[str].intersection(*(frozenset(index.axes) for index in indices)) for indices in self.pieces.values()]
+        return frozenset[str]().union(*shared)
 
     @property
     def reductions(self) -> tuple[Node, ...]:
@@ -116,8 +116,3 @@ def _reachable(nodes: Sequence[Node], roots: Sequence[Node]) -> tuple[Node, ...]
             wanted.add(node.id)
             pending.extend(node.args)
     return tuple(node for node in nodes if node.id in wanted)
-
-
-def _counted(index: Index) -> tuple[str, ...]:
-    """The axes of an index whose elements are several apart."""
-    return index.axes if index.kind == "mul" else tuple(name for arg in index.args for name in _counted(arg))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,8 +19,8 @@ from cleave.runtime.compile import SHARED_LIMITS, compile_module, compile_ttir
 from cleave.runtime.execute import executable, execute
 from cleave.runtime.plan import calls
 from cleave.schedule import TARGETS, ScheduleOptions, schedule, space
-from cleave.schedule.pieces import binary, filling, worthwhile
-from cleave.schedule.program import Dot, Program, Store, walk
+from cleave.schedule.pieces import binary, worthwhile
+from cleave.schedule.program import Dot, Program, walk
 from cleave.schedule.scheduler import assemble
 
 from .programs import H200, Sketch, agrees, attention, norm_linear, scheduled, split_attention
@@ -190,19 +189,3 @@ def test_kernels_compile_and_fit(d: int, machine: str) -> None:
     for kernel in made:
         assert kernel.spills == 0
         assert 0 <= kernel.shared <= SHARED_LIMITS[architecture]
-
-
-def test_tiles_with_false_lanes_fill_the_machine() -> None:
-    """192 columns in four programs of 48 each, in tiles of 64: each reads and stores its own columns alone."""
-    machine = replace(H200, multiprocessors=4)
-    assert filling(192, 4) == (48,)
-    assert filling(6144, 132) == (48,) and filling(14336, 132) == (112,) and filling(4096, 132) == ()
-    graph = norm_linear(m="20", k="96", c="192")
-    found = space([graph], {}, frozenset(), machine, ScheduleOptions(ranked=200))
-    padded = [trial for trial in found.trials(1000) if "c_0 grid 64" in found.text(trial)]
-    assert padded
-    for trial in padded[:3]:
-        program = found.program(trial)
-        agrees(graph, program)
-        stores = [statement for kernel in program.kernels for statement in walk(kernel.body) if isinstance(statement, Store)]
-        assert all("c" in store.check for store in stores if "c" in store.buffer.axes)

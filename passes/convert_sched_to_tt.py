@@ -36,9 +36,9 @@ class ConvertSchedToTtPass(ModulePass):
             kernel, function = lowered[launch.kernel]
             counts = names_of(kernel.grid_counts)
             warps, stages = kernel.num_warps.value.data, kernel.num_stages.value.data
-            most = None if kernel.persistent is None else kernel.persistent.value.data
+            most, registers = (None if entry is None else entry.value.data for entry in (kernel.persistent, kernel.max_registers))
             early = launch.early is not None
-            call = sched.LaunchFuncOp(launch.kernel, launch.buffers, counts, function.scalars, warps, stages, early, most)
+            call = sched.LaunchFuncOp(launch.kernel, launch.buffers, counts, function.scalars, warps, stages, early, most, registers)
             call.location = launch.location
             Rewriter.replace_op(launch, call)
         for kernel, function in lowered.values():

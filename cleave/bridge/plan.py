@@ -56,6 +56,7 @@ def plan_of(op: sched.ProgramOp) -> Plan:
                         step.num_stages.value.data,
                         step.early is not None,
                         step.persistent.value.data if step.persistent else 0,
+                        step.max_registers.value.data if step.max_registers else 0,
                     )
                 )
             case _:

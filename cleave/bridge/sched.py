@@ -184,6 +184,7 @@ def kernel_op(kernel: Kernel, name: str = "") -> sched.KernelOp:
         kernel.num_stages,
         kernel.group or None,
         kernel.persistent or None,
+        kernel.max_registers or None,
     )
 
 
@@ -258,6 +259,7 @@ class _KernelReader:
             op.num_stages.value.data,
             op.group.value.data if op.group else 0,
             op.persistent.value.data if op.persistent else 0,
+            op.max_registers.value.data if op.max_registers else 0,
         )
 
     def var(self, value: SSAValue, note: str = "") -> Var:

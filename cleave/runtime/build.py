@@ -17,7 +17,7 @@ from cleave.dialects import tt
 from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
 from cleave.runtime.binary import Binary
 from cleave.runtime.cache import Store, key_of, versions
-from cleave.runtime.compile import compile_kernel
+from cleave.runtime.compile import compile_kernel, options_of
 from cleave.runtime.plan import calls
 from cleave.schedule.program import Program
 from cleave.targets.triton_python import TritonFile, triton_file
@@ -66,7 +66,7 @@ def compiled(
             func = next(op for op in alone.ops if isinstance(op, tt.FuncOp))
             signature = [str(type_) for type_ in func.function_type.inputs]
             attributes = [str(entry) for entry in func.arg_attrs or ()]
-            key = key_of("kernel", versions()[1], text.text, signature, attributes, architecture, call.num_warps, call.num_stages)
+            key = key_of("kernel", versions()[1], text.text, signature, attributes, architecture, *options_of(call).items())
             binary = store.get("kernels", key)
             if not isinstance(binary, Binary):
                 binary = compile_kernel(text, func, call, architecture).binary

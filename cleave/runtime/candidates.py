@@ -203,6 +203,6 @@ def code_of(built: Built) -> str:
     launches: list[str] = []
     for plan in built.file.plans:
         for call in calls(plan):
-            grid = f"{[str(count) for count in call.grid]} {call.persistent}"
+            grid = f"{[str(count) for count in call.grid]} {call.persistent} {call.max_registers}"
             launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {grid}")
     return "\n".join([built.file.text, *launches])

@@ -107,7 +107,7 @@ def compile_kernel(file: TritonFile, func: tt.FuncOp, call: Call, architecture: 
         if "tt.divisibility" in entry.data:
             attrs[(position,)] = [["tt.divisibility", 16]]
     source = ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs)
-    return _compiled(cast(Any, triton).compile(source, target=gpu_target(architecture), options=_options(call)), func, architecture)
+    return _compiled(cast(Any, triton).compile(source, target=gpu_target(architecture), options=options_of(call)), func, architecture)
 
 
 def compile_ttir(module: ModuleOp, func: tt.FuncOp, call: Call, architecture: str) -> CompiledKernel:
@@ -118,7 +118,8 @@ def compile_ttir(module: ModuleOp, func: tt.FuncOp, call: Call, architecture: st
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{func.sym_name.data}.ttir"
         path.write_text(ttir_text(module, func.sym_name.data))
-        return _compiled(cast(Any, triton).compile(str(path), target=gpu_target(architecture), options=_options(call)), func, architecture)
+        made = cast(Any, triton).compile(str(path), target=gpu_target(architecture), options=options_of(call))
+        return _compiled(made, func, architecture)
 
 
 def compile_module(module: ModuleOp, architecture: str) -> tuple[CompiledKernel, ...]:
@@ -138,8 +139,10 @@ def _refuse_interpreter() -> None:
     quiet()
 
 
-def _options(call: Call) -> dict[str, int]:
-    return {"num_warps": call.num_warps, "num_stages": call.num_stages}
+def options_of(call: Call) -> dict[str, int]:
+    """What Triton is told of a launch when it compiles the kernel."""
+    bounded = {"maxnreg": call.max_registers} if call.max_registers else {}
+    return {"num_warps": call.num_warps, "num_stages": call.num_stages, **bounded}
 
 
 def _compiled(result: Any, func: tt.FuncOp, architecture: str) -> CompiledKernel:

@@ -41,7 +41,7 @@ class Call:
     A launch of a lowered kernel: addresses of the buffers, then the scalars.
 
     `grid` counts programs, fastest varying first; the launch has their product along x, at most `persistent` where that is not 0: these
-    run all tiles. An `early` one may begin before the launch before it has ended.
+    run all tiles. An `early` one may begin before the launch before it has ended. A thread has at most `max_registers` where that is not 0.
     """
 
     kernel: str
@@ -52,6 +52,7 @@ class Call:
     num_stages: int
     early: bool = False
     persistent: int = 0
+    max_registers: int = 0
 
 
 Step: TypeAlias = Allocate | Call | LibraryCall

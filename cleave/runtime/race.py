@@ -1,7 +1,8 @@
 """
 Which of several programs is fastest, in as few runs as that takes.
 
-Programs are run one after another, round after round, so that what changes the clock of a GPU changes all alike. Those that
+Programs are run one after another, round after round, each round from another one on, so that what changes the clock of a GPU changes
+all alike. Those that
 are clearly behind drop out; it ends when one is left, when those left cannot be told apart, or when time is up.
 """
 
@@ -68,7 +69,10 @@ def race(
     """
     standing = Standing({number: [] for number in numbers}, list(numbers))
     while standing.left and standing.rounds < most:
-        for number, seconds in zip(standing.left, sample(standing.left), strict=True):
+        # A program runs after others in every round: what one leaves of a GPU's clocks the next one has.
+        first = standing.rounds % len(standing.left)
+        order = [*standing.left[first:], *standing.left[:first]]
+        for number, seconds in zip(order, sample(order), strict=True):
             standing.samples[number].append(seconds)
         standing.rounds += 1
         _drop(standing)

@@ -28,7 +28,7 @@ ALIKE = 0.1
 LEAST_SHARE = 0.2
 LIVE = 0.6
 """The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
-TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, library=True, compare=True)
+TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, library=True, compare=True)
 """What is worth timing, though the model does not prefer it."""
 
 

@@ -44,6 +44,10 @@ LAST_STEP = 0.5e-6
 """What a step of the last program's loops takes beyond its bytes: it waits for loads from the second-level cache, in seconds."""
 MOST_REGISTERS = 255
 """Registers of a thread."""
+LEAST_SHARE, UNIT, THREADS = 0.75, 8, 2048
+"""The least part of what a thread seems to need that its registers are bounded to, of what bounds are multiples, and the most threads."""
+SLACK, RESERVED = 2048, 1024
+"""Bytes of shared memory that an estimate has beyond tiles, for what reductions exchange, and that a multiprocessor takes for a block."""
 LAST_REGISTERS = 32
 """Registers that work after such an operation takes beyond what it needs by itself: addresses and sizes stay alive for it."""
 TURN_REGISTERS = 24
@@ -107,32 +111,52 @@ class Resources:
         return f"its smallest kernel needs {' and '.join(said)}"
 
 
-def resources(walk: Measure, num_warps: int, num_stages: int, target: Target) -> Resources:
-    """What a measured kernel needs of a machine at these warps and stages."""
+def resources(walk: Measure, num_warps: int, num_stages: int, target: Target, most: int = 0) -> Resources:
+    """What a measured kernel needs of a machine at these warps and stages; a thread has at most so many registers, if that is not 0."""
     threads = num_warps * target.warp
-    registers = int((walk.carried + 1.5 * walk.widest) / 4 / threads) + 32 + (LAST_REGISTERS if walk.arrivals else 0)
+    registers = int((walk.carried + max(1.5 * walk.widest, walk.behind)) / 4 / threads) + 32 + (LAST_REGISTERS if walk.arrivals else 0)
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
-    shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + 2048
+    shared = walk.staged.inner_wide * wide + walk.staged.inner * ahead + walk.resident + SLACK
     if walk.kernel.persistent:
         registers += TURN_REGISTERS
         shared += int(min(max(walk.counts.writes.values(), default=0.0), TURN_SHARED * threads**2))
-    return Resources(registers, shared, _spills(walk.exact, threads))
+    return Resources(min(registers, most or registers), shared, _spills(walk.exact, threads))
+
+
+def register_bound(needed: Resources, num_warps: int, target: Target) -> int:
+    """
+    The most registers of a thread with which one more program runs at once on a multiprocessor, 0 where it has no room for another, or
+    these are so few that some would spill.
+    """
+    threads = num_warps * target.warp
+    more = target.registers // (threads * needed.registers) + 1
+    most = target.registers // (threads * more) // UNIT * UNIT
+    room = more <= by_shared(needed.shared, target) and more * threads <= THREADS
+    return most if room and LEAST_SHARE * needed.registers <= most < needed.registers else 0
+
+
+def by_shared(shared: int, target: Target) -> int:
+    """How many blocks of so many bytes of shared memory a multiprocessor holds: it has what one may use, and what it takes for one."""
+    return (target.shared + RESERVED) // max(1, shared - SLACK + RESERVED)
 
 
 def resident(needed: Resources, num_warps: int, target: Target) -> int:
     """How many programs the machine runs at once at so many warps."""
     threads = num_warps * target.warp
-    by_memory = min(target.registers // (threads * needed.registers), target.shared // max(1, needed.shared))
-    return target.multiprocessors * max(1, min(32, by_memory, 2048 // threads))
+    by_memory = min(target.registers // (threads * needed.registers), by_shared(int(needed.shared), target))
+    return target.multiprocessors * max(1, min(32, by_memory, THREADS // threads))
 
 
-def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target) -> Cost | None:
-    """The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit."""
+def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, most: int = 0) -> Cost | None:
+    """
+    The cost of a measured kernel on a machine at these warps and stages, or None where it does not fit. A thread has at most so many
+    registers, if that is not 0.
+    """
     counts = walk.counts
     programs = prod(walk.grid.values())
-    needed = resources(walk, num_warps, num_stages, target)
+    needed = resources(walk, num_warps, num_stages, target, most)
     if not needed.fit(target):
         return None
     registers, shared = needed.registers, needed.shared

@@ -7,12 +7,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from . import lanes
 from .hazards import separated
 from .indices import Indices
 from .lanes import Lane
-from .nodes import Index, Node, axis_index
+from .nodes import REDUCING, Index, Node, axis_index
 from .problem import Problem
 from .program import Buffer, Carried, For, GridDim, Kernel, Load, Store, TileType, Var
 from .roles import Dim, Plan
@@ -21,6 +22,8 @@ from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, widest_
 
 LOG2E = 1.4426950408889634
 LARGEST = 3e38
+LARGE = 8192
+"""Elements of a tile that registers do not hold beside an accumulator without loss."""
 
 
 def unit_of(shift: Node) -> float:
@@ -60,6 +63,7 @@ class Emitter(Indices):
         self.true: frozenset[int] = frozenset()
         self._assumed: list[tuple[Scope, frozenset[int], dict[str, bool]]] = []
         self.grid: list[GridDim] = []
+        self._awaiting: dict[int, bool] = {}
 
     @abstractmethod
     def reduction(self, node: Node, home: Scope) -> Value:
@@ -201,7 +205,7 @@ class Emitter(Indices):
             return self.cast(self.value(node.args[1], home), node.dtype)
         if node.kind in ("and", "or") and "ranged" in node.attr:
             return self.value(node.args[0], home)
-        args = [self.value(arg, home) for arg in node.args]
+        args = self.operands(node, home)
         kind = node.kind
         attr = node.attr
         if kind == "cast":
@@ -218,6 +222,27 @@ class Emitter(Indices):
         if kind == "div" and "guarded" in attr:
             return self.cast(self.guarded_division(args[0], args[1], home, dtype), node.dtype)
         return self.cast(self.let(home, kind, args, dtype, attr), node.dtype)
+
+    def operands(self, node: Node, home: Scope) -> list[Value]:
+        """
+        The values of a node's operands. Large ones that no loop makes come after those that one does, as registers would hold them
+        throughout; small ones before, as they are loaded while the loop runs.
+        """
+        places = sorted(range(len(node.args)), key=lambda place: self._is_held(node.args[place]))
+        found = {place: self.value(node.args[place], home) for place in places}
+        return [found[place] for place in range(len(node.args))]
+
+    def _is_held(self, node: Node) -> bool:
+        dims = self.tile_dims(self.names(node.axes))
+        return prod(size for _, size in dims) >= LARGE and not self._awaits_loop(node)
+
+    def _awaits_loop(self, node: Node) -> bool:
+        """Whether a loop of the kernel makes a value."""
+        found = self._awaiting.get(node.id)
+        if found is None:
+            own = node.kind in REDUCING and self.loop_of(node) is not None
+            found = self._awaiting[node.id] = own or any(map(self._awaits_loop, node.args))
+        return found
 
     def guarded_division(self, numerator: Value, denominator: Value, home: Scope, dtype: str) -> Value:
         """A quotient that is 0 where its denominator, a sum of shifted exponentials, is 0."""
@@ -278,6 +303,7 @@ class Emitter(Indices):
             self.plan.num_stages,
             self.plan.group,
             self.plan.persistent,
+            self.plan.max_registers,
         )
 
     def store_all(self) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from .cost import START, Cost, estimate, resident, resources
+from .cost import START, Cost, estimate, register_bound, resident, resources
 from .descriptors import described
 from .diagonal import emitter_of
 from .hazards import mended
@@ -40,11 +40,14 @@ class ScheduleOptions:
     """
     Bounds of the choice. `plans`: tile choices tried for a kernel; `alternatives`: graphs tried, in the order given; `sweeps`:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
-    timed; `partitions`: ways to divide a graph into kernels kept beside the best. With `peel`, loops may have a body without masks
-    beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums of products in loops with dots may be dots; with
-    `orders`, the tiles of products of matrices that take the machine more than one round may be run in other orders (see
-    `cleave.schedule.raster`). With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept
-    beside the best kernel to be timed, whatever the model finds.
+    timed; `partitions`: ways to divide a graph into kernels kept beside the best.
+
+    With `peel`, loops may have a body without masks beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums
+    of products in loops with dots may be dots; with `orders`, the tiles of products of matrices that take the machine more than one round
+    may be run in other orders (see `cleave.schedule.raster`); with `bounds`, threads may have fewer registers than they seem to need.
+
+    With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to
+    be timed, whatever the model finds.
     """
 
     plans: int = 160
@@ -58,6 +61,7 @@ class ScheduleOptions:
     library: bool = False
     compare: bool = False
     orders: bool = False
+    bounds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +164,23 @@ class Kernels:
         for first in tried:
             for plan, measured in self._variants(problem, replace(first, pieces=pieces), coarse):
                 for warps, stages in launches(problem, plan):
-                    cost = estimate(measured, warps, stages, self.target)
-                    if cost is not None:
-                        yield Choice(replace(plan, num_warps=warps, num_stages=stages), measured.kernel, cost)
+                    for most in self._bounds(measured, warps, stages, coarse):
+                        cost = estimate(measured, warps, stages, self.target, most)
+                        if cost is not None:
+                            yield Choice(replace(plan, num_warps=warps, num_stages=stages, max_registers=most), measured.kernel, cost)
+
+    def _bounds(self, measured: Measure, warps: int, stages: int, coarse: bool) -> tuple[int, ...]:
+        """Bounds of registers to try, none first; where `bounds` wants it also the one with which more programs run at once."""
+        if coarse or not self.options.bounds or not measured.counts.dots or measured.longest <= 1 or self.target.capability[0] != "cuda":
+            return (0,)
+        most = register_bound(resources(measured, warps, stages, self.target), warps, self.target)
+        return (0, most) if most else (0,)
 
     def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
         """The few fastest choices of tiles with these in other orders, each at the warps and stages that are fastest of those that fit."""
         seen: dict[tuple[tuple[Dim, ...], bool], set[bool]] = {}
-        able = [choice for choice in found if may_reorder(choice.kernel, choice.cost.programs, self.target)]
+        plain = [choice for choice in found if not choice.plan.max_registers]
+        able = [choice for choice in plain if may_reorder(choice.kernel, choice.cost.programs, self.target)]
         for choice in sorted(able, key=lambda choice: choice.cost.seconds):
             tiles = choice.plan.dims, choice.plan.descriptors
             if tiles not in seen and len(seen) == REORDERED:
@@ -253,9 +266,8 @@ class Kernels:
         key = tuple((tuple(item.key for item in group), needs(self.source, group, stored)) for group in (first, second))
         if key not in self._joined:
             one, other = (problem_of(self.source, self.source.graph.name, group, stored) for group in (first, second))
-            ways = (
-                join_of(one, other, way.plan) for way in self.ranked(first, stored, False) if way.call is None and not way.plan.persistent
-            )
+            plain = [way.plan for way in self.ranked(first, stored, False) if way.call is None]
+            ways = (join_of(one, other, plan) for plan in plain if not (plan.persistent or plan.max_registers))
             joins = itertools.islice((join for join in ways if join is not None), JOINED)
             found = [choice for join in joins for choice in self._endings(join)]
             self._joined[key] = self._kept(found, None, False)
@@ -304,10 +316,12 @@ class Kernels:
         else:
             ways = (best,)
         kept = ways[:1] if coarse else (*ways, *_varied(best, rest, self.options.ranked - 1))
-        return tuple(
-            replace(choice, kernel=replace(choice.kernel, num_warps=choice.plan.num_warps, num_stages=choice.plan.num_stages))
-            for choice in kept
-        )
+        return tuple(replace(choice, kernel=_launched(choice.kernel, choice.plan)) for choice in kept)
+
+
+def _launched(kernel: Kernel, plan: Plan) -> Kernel:
+    """A kernel with the warps, stages and registers of a plan."""
+    return replace(kernel, num_warps=plan.num_warps, num_stages=plan.num_stages, max_registers=plan.max_registers)
 
 
 def _structure(problem: Problem) -> tuple[tuple[str, ...], object]:

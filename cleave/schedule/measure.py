@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from .hazards import reads
 from .nodes import FLOATS
 from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait
 from .program import walk as statements_of
@@ -87,8 +88,8 @@ class Measure:
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
     have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
     with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one, `rows` the fewest of a dot.
-    Ends of loops that are `guessed` are data. With `sorted` long programs come first. `last` is what the last of `arrivals` programs does
-    besides; these are 0 where there is no such work.
+    Ends of loops that are `guessed` are data. With `sorted` long programs come first. `behind` is the largest tile, in bytes, loaded after
+    accumulators, only to go with them. `last` is what the last of `arrivals` programs does besides; these are 0 without such work.
     """
 
     def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
@@ -116,8 +117,10 @@ class Measure:
         self.kept: set[tuple[tuple[str, int], ...]] = set()
         self.updated: set[int] = set()
         self.widest = 0
+        self.behind = 0
         self.operands = _dot_operands(kernel.body)
         self.feeding = _feeding(kernel.body)
+        self.streamed = _streamed(kernel.body)
         self.unique = _unique_bytes(kernel, sizes)
         self.ends = {axis: id(var) for axis, var in kernel.extents}
         for name, var in kernel.sizes:
@@ -217,6 +220,8 @@ class Measure:
         if op.out.type.dims in self.kept and any(id(arg) in self.updated for arg in op.args):
             self.updated.add(id(op.out))
             return
+        if self.carried and id(op.out) in self.streamed:
+            return
         if op.out.type.dtype in FLOATS:
             self.widest = max(self.widest, _elements(op.out) * BYTES[op.out.type.dtype])
         elif op.kind == "select" and op.out.type.dtype in ("i32", "i64"):
@@ -239,7 +244,9 @@ class Measure:
             self.counts.work += _elements(op.out) * trips * 0.25
         size = _elements(op.out) * BYTES[op.buffer.dtype]
         wide = self.operands.get(id(op.out))
-        if wide is None:
+        if wide is None and self.carried and id(op.out) in self.streamed:
+            self.behind = max(self.behind, size)
+        elif wide is None:
             self.widest = max(self.widest, size)
         if looped:
             self.staged.add(size, bool(wide))
@@ -396,6 +403,24 @@ def _feeding(body: Sequence[Statement]) -> frozenset[int]:
             out.add(id(var))
             maker = made.get(id(var))
             pending += maker.args if maker is not None else ()
+    return frozenset(out)
+
+
+def _streamed(body: Sequence[Statement]) -> frozenset[int]:
+    """
+    The values outside loops that are loaded, or made element by element, and so used: what follows an accumulator is computed for a few
+    of its elements at a time.
+    """
+    users: dict[int, list[Statement]] = {}
+    for statement in statements_of(tuple(body)):
+        for var in reads(statement):
+            users.setdefault(id(var), []).append(statement)
+    out: set[int] = set()
+    for statement in body:
+        if isinstance(statement, Load) or (isinstance(statement, Let) and statement.kind != "broadcast"):
+            own = users.get(id(statement.out), ())
+            if all(isinstance(user, Store) or (isinstance(user, Let) and user.out.type.dims == statement.out.type.dims) for user in own):
+                out.add(id(statement.out))
     return frozenset(out)
 
 

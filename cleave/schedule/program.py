@@ -210,6 +210,7 @@ class Kernel:
 
     With a `group`, so many tiles of the first dimension run with all of the second before the next ones. A `persistent` one is launched as
     at most so many programs, each of which runs the body for some tiles of the grid, one after another; every tile is still run once.
+    Where `max_registers` is not 0, a thread has no more.
     """
 
     name: str
@@ -223,6 +224,7 @@ class Kernel:
     num_stages: int = 3
     group: int = 0
     persistent: int = 0
+    max_registers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

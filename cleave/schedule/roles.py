@@ -52,7 +52,8 @@ class Plan:
     one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
     dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
     the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of products of two
-    rows are made by dots; see `cleave.schedule.diagonal`.
+    rows are made by dots; see `cleave.schedule.diagonal`. Where `max_registers` is not 0, a thread has no more, so that more programs run
+    at once.
     """
 
     dims: tuple[Dim, ...]
@@ -68,6 +69,7 @@ class Plan:
     diagonal: bool = False
     group: int = 0
     persistent: int = 0
+    max_registers: int = 0
 
     def dim_of(self, axis: str) -> Dim:
         """The dimension an axis is in. Raises: KeyError."""
@@ -79,7 +81,7 @@ class Plan:
     @property
     def special(self) -> bool:
         """Whether it is one that only its time can speak for."""
-        return self.peeled or self.descriptors or self.diagonal or self.reordered
+        return self.peeled or self.descriptors or self.diagonal or self.reordered or bool(self.max_registers)
 
     @property
     def reordered(self) -> bool:
@@ -98,9 +100,9 @@ class Plan:
         boxes, squares = ", by descriptor" if self.descriptors else "", ", sums as diagonals" if self.diagonal else ""
         grouped = f", {self.raster[0]} in groups of {self.group}" if self.group else ""
         turns = f", in turn by {self.persistent} programs" if self.persistent else ""
-        return (
-            f"{_spelled(self.dims)}; {self.num_warps} warps, {self.num_stages} stages{peeled}{boxes}{squares}{order}{grouped}{turns}{then}"
-        )
+        bound = f" of at most {self.max_registers} registers" if self.max_registers else ""
+        launch = f"{self.num_warps} warps{bound}, {self.num_stages} stages"
+        return f"{_spelled(self.dims)}; {launch}{peeled}{boxes}{squares}{order}{grouped}{turns}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

@@ -138,6 +138,7 @@ class HostText:
         self.line(f"programs = {launched}" + ("  # fastest varying first" if len(counts) > 1 else ""))
         arguments = [*(self.buffers[name] for name in step.buffers), *(self.scalar(scalar, step) for scalar in step.scalars)]
         arguments += [f"num_warps={step.num_warps}", f"num_stages={step.num_stages}"]
+        arguments += [f"maxnreg={step.max_registers}"] if step.max_registers else []
         if step.early:
             arguments.append('**({"launch_pdl": True} if COMPILED and running else {})')
         self.line("if programs:")

@@ -45,7 +45,7 @@ from cleave.assembly import (
     names_of,
     parse_extent,
 )
-from cleave.dialects.sched.kernel import KernelOp, checked_extent, parse_named, print_named, spelled_extent
+from cleave.dialects.sched.kernel import KernelOp, check_registers, checked_extent, parse_named, print_named, spelled_extent
 from cleave.dialects.sched.overlap import WaitOp
 from cleave.dialects.sched.types import BufferType, Word, check_names, parse_defined
 from cleave.layouts import layout_axes
@@ -376,7 +376,7 @@ class LaunchFuncOp(IRDLOperation):
     `grid` counts programs along each of its dimensions, fastest varying first; the function numbers them all along x. It
     takes the addresses of the buffers and then `scalars`, each `size NAME` (of an axis or a symbol), `stride POSITION AXIS by
     DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid). With `persistent 132`, at most so
-    many programs are launched, which run the others' tiles too.
+    many programs are launched, which run the others' tiles too; with `registers 128` before, threads have no more of these.
     """
 
     name = "sched.launch_func"
@@ -387,6 +387,7 @@ class LaunchFuncOp(IRDLOperation):
     num_warps = prop_def(IntegerAttr)
     num_stages = prop_def(IntegerAttr)
     persistent = opt_prop_def(IntegerAttr)
+    max_registers = opt_prop_def(IntegerAttr)
     early = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
@@ -400,6 +401,7 @@ class LaunchFuncOp(IRDLOperation):
         num_stages: int = 3,
         early: bool = False,
         persistent: int | None = None,
+        max_registers: int | None = None,
     ) -> None:
         super().__init__(
             operands=[list(buffers)],
@@ -410,6 +412,7 @@ class LaunchFuncOp(IRDLOperation):
                 "num_warps": IntegerAttr(num_warps, i64),
                 "num_stages": IntegerAttr(num_stages, i64),
                 "persistent": None if persistent is None else IntegerAttr(persistent, i64),
+                "max_registers": None if max_registers is None else IntegerAttr(max_registers, i64),
                 "early": UnitAttr() if early else None,
             },
         )
@@ -431,8 +434,11 @@ class LaunchFuncOp(IRDLOperation):
         warps = parser.parse_integer(allow_negative=False)
         parser.parse_keyword("stages")
         stages = parser.parse_integer(allow_negative=False)
-        most = parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword("persistent") else None
-        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None, most)
+        registers, most = (
+            parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword(word) else None
+            for word in ("registers", "persistent")
+        )
+        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None, most, registers)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -441,12 +447,14 @@ class LaunchFuncOp(IRDLOperation):
         printer.print_string(" grid [" + ", ".join(spelled_extent(count) for count in names_of(self.grid)) + "]")
         printer.print_string(" scalars [" + ", ".join(f'"{entry}"' for entry in names_of(self.scalars)) + "]")
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
-        printer.print_string("" if self.persistent is None else f" persistent {self.persistent.value.data}")
+        for word, number in (("registers", self.max_registers), ("persistent", self.persistent)):
+            printer.print_string("" if number is None else f" {word} {number.value.data}")
         printer.print_string("" if self.early is None else " early")
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         check_early(self)
+        check_registers(self.max_registers)
         if self.persistent is not None and self.persistent.value.data < 1:
             raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
         for count in names_of(self.grid):

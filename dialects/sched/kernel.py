@@ -39,6 +39,9 @@ from cleave.dialects.sched.memory import AccessOp
 from cleave.dialects.sched.types import INDEX, BufferType, check_names
 from cleave.extents import Extent, extent
 
+LEAST_REGISTERS, MOST_REGISTERS = 16, 255
+"""The bounds that may be put on the registers of a thread."""
+
 
 def print_named(printer: Printer, value: SSAValue, name: str) -> None:
     """A block argument, and its name where the text of the value does not say it."""
@@ -56,6 +59,12 @@ def parse_named(parser: Parser) -> tuple[Parser.UnresolvedArgument, str]:
 def spelled_extent(text: str) -> str:
     """The text of an extent in IR."""
     return extent_text(extent(text))
+
+
+def check_registers(most: IntegerAttr | None) -> None:
+    """A bound on the registers of a thread is one that machines have. Raises: VerifyException."""
+    if most is not None and not LEAST_REGISTERS <= most.value.data <= MOST_REGISTERS:
+        raise VerifyException(f"a thread has at most {most.value.data} registers; use {LEAST_REGISTERS} to {MOST_REGISTERS}")
 
 
 def checked_extent(text: str) -> Extent:
@@ -80,7 +89,7 @@ class KernelOp(IRDLOperation):
 
     With `group 8` after the grid, programs are numbered so that 8 tiles of its first dimension run with all of the second before the
     next 8. With `persistent 132` after that, at most 132 programs are launched, and each runs the body for some tiles of the grid, one
-    after another. Either way the body is run once for every tile.
+    after another. Either way the body is run once for every tile. With `registers 128` after the stages, a thread has no more of them.
     """
 
     name = "sched.kernel"
@@ -94,6 +103,7 @@ class KernelOp(IRDLOperation):
     num_stages = prop_def(IntegerAttr)
     group = opt_prop_def(IntegerAttr)
     persistent = opt_prop_def(IntegerAttr)
+    max_registers = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
 
@@ -108,6 +118,7 @@ class KernelOp(IRDLOperation):
         num_stages: int = 3,
         group: int | None = None,
         persistent: int | None = None,
+        max_registers: int | None = None,
     ) -> None:
         super().__init__(
             properties={
@@ -121,6 +132,7 @@ class KernelOp(IRDLOperation):
                 "num_stages": IntegerAttr(num_stages, i64),
                 "group": None if group is None else IntegerAttr(group, i64),
                 "persistent": None if persistent is None else IntegerAttr(persistent, i64),
+                "max_registers": None if max_registers is None else IntegerAttr(max_registers, i64),
             },
             regions=[body],
         )
@@ -179,10 +191,11 @@ class KernelOp(IRDLOperation):
         )
         warps = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("warps") else 4
         stages = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("stages") else 3
+        most = parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword("registers") else None
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region([argument for argument, _ in (*buffers, *sizes, *grid)])
         names, places = [own for _, own in buffers], [entry for _, entry in grid]
-        op = cls(name, names, [own for _, own in sizes], places, body, warps, stages, group, persistent)
+        op = cls(name, names, [own for _, own in sizes], places, body, warps, stages, group, persistent, most)
         op.attributes |= attributes.data if attributes else {}
         return op
 
@@ -217,6 +230,7 @@ class KernelOp(IRDLOperation):
         for word, number in (("group", self.group), ("persistent", self.persistent)):
             printer.print_string("" if number is None else f" {word} {number.value.data}")
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
+        printer.print_string("" if self.max_registers is None else f" registers {self.max_registers.value.data}")
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
@@ -250,6 +264,7 @@ class KernelOp(IRDLOperation):
             raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
         if self.persistent is not None and not self.grid_dims:
             raise VerifyException("persistent programs run the tiles of a grid; this one has no dimensions")
+        check_registers(self.max_registers)
         warps, stages = self.num_warps.value.data, self.num_stages.value.data
         if warps < 1 or warps & (warps - 1) or warps > 32:
             raise VerifyException(f"{warps} warps; use a power of two up to 32")

@@ -60,12 +60,12 @@ sched.program @main sizes [m = m, n = 2 * half, k = 64, half = half] notes ["cho
 // A lowered host step names the arguments that its function takes after the addresses.
 sched.program @lowered sizes [m = m] (%a as in_1: !sched.buffer<[m : ?], f32> layout "m") -> (%b: !sched.buffer<[m : 1], f32> layout "m") {
   sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
-  sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 persistent 132 early
+  sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
 }
 // CHECK-LABEL: @lowered
 // CHECK-SAME:    (%a as in_1: !sched.buffer<[m : ?], f32> layout "m")
 // CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
-// CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 persistent 132 early
+// CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
 
 // A load by descriptor reads a box, here with its dimensions in another order than they lie in memory.
 sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, %y: !sched.buffer<[d : 64, n : 1], f16>)
@@ -244,10 +244,10 @@ sched.kernel @grouped (%x: !sched.buffer<[m : 8, n : 1], f32>)
 // CHECK-SAME:    grid (%m0 = m by 4 count ceildiv(m, 4), %n0 = n by 4 count 2) group 8 warps 1 stages 1 {
 
 // As many programs as a machine runs at once, which run the tiles in turn.
-sched.kernel @persistent (%x: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count ceildiv(m, 4)) persistent 132 warps 1 stages 1 {
+sched.kernel @persistent (%x: !sched.buffer<[m : 1], f32>) grid (%m0 = m by 4 count ceildiv(m, 4)) persistent 132 warps 1 stages 1 registers 64 {
   %zero = sched.constant 0.0 : !sched.tile<[m = 4], f32>
   %m = sched.range %m0 : !sched.tile<[m = 4], index>
   sched.store %zero to %x [m = %m]
 }
 // CHECK-LABEL: sched.kernel @persistent
-// CHECK-SAME:    grid (%m0 = m by 4 count ceildiv(m, 4)) persistent 132 warps 1 stages 1 {
+// CHECK-SAME:    grid (%m0 = m by 4 count ceildiv(m, 4)) persistent 132 warps 1 stages 1 registers 64 {

@@ -471,3 +471,17 @@ sched.kernel @k (%k: !sched.buffer<[n : 60, d : 1], f16>) sizes (%n_size = n) wa
   %x = sched.load %k [n = %n, d = %d] check [n < %n_size, d < %n_size] other 0.0 descriptor : !sched.tile<[n = 16, d = 16], f16>
 }
 // CHECK: sched.load: a load by descriptor needs an aligned buffer of 16-bit floats, known strides
+
+// -----
+
+// Machines have up to 255 registers for a thread, and no code gets by with very few.
+sched.kernel @k () warps 1 stages 1 registers 256 {
+}
+// CHECK: a thread has at most 256 registers; use 16 to 255
+
+// -----
+
+sched.program @p sizes [] () -> () {
+  sched.launch_func @f() grid [] scalars [] warps 1 stages 1 registers 8
+}
+// CHECK: sched.launch_func: a thread has at most 8 registers; use 16 to 255

@@ -1,0 +1,50 @@
+"""Threads with fewer registers than they seem to need, so that more programs run at once."""
+
+from __future__ import annotations
+
+from cleave.runtime.compile import compile_module
+from cleave.runtime.execute import executable
+from cleave.schedule import TARGETS, ScheduleOptions, space
+from cleave.schedule.cost import Resources, register_bound
+from cleave.schedule.program import Program
+
+from .programs import H200, agrees, attention
+
+BOUNDS = ScheduleOptions(plans=80, ranked=200, bounds=True)
+
+
+def bounded(machine: str = "h200", count: int = 2, **sizes: str) -> list[Program]:
+    """Programs of attention whose threads have a bound on their registers."""
+    found = space([attention(**sizes)], {}, frozenset(), TARGETS[machine], BOUNDS)
+    programs = (found.program(trial) for trial in found.trials(2000) if "of at most" in found.text(trial))
+    return [program for program, _ in zip(programs, range(count), strict=False)]
+
+
+def test_values_stay() -> None:
+    sizes = {"m": "100", "n": "300"}
+    programs = bounded(**sizes)
+    assert programs
+    for program in programs:
+        agrees(attention(**sizes), program)
+        assert "maxnreg=" in executable(program).file.text
+
+
+def test_ahead_of_time() -> None:
+    """The compiler keeps to the bound."""
+    for program in bounded(b="4", g="8", m="1024", n="1024"):
+        (kernel,) = program.kernels
+        (compiled,) = compile_module(executable(program).module, "sm_90")
+        assert compiled.registers <= kernel.max_registers
+
+
+def test_only_where_one_more_program_has_room() -> None:
+    """256 threads of 161 registers are one block of 65536; 128 make two, if there is shared memory for these, and no more is cut off."""
+    assert register_bound(Resources(161, 116736, False), 8, H200) == 128
+    assert register_bound(Resources(161, 131072, False), 8, H200) == 0
+    assert register_bound(Resources(200, 65536, False), 8, H200) == 0
+    assert register_bound(Resources(128, 65536, False), 8, H200) == 0
+    assert register_bound(Resources(200, 65536, False), 4, H200) == 168
+
+
+def test_not_on_other_machines() -> None:
+    assert not bounded("mi300x", m="1024", n="1024")

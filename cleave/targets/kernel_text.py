@@ -9,89 +9,38 @@ that would give another shape than the IR says, one operand is broadcast explici
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-from xdsl.dialects import arith, gpu, math, scf
+from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    BFloat16Type,
-    Float16Type,
     Float32Type,
-    Float64Type,
     IntegerType,
     StringAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from cleave.dialects import tt
 from cleave.errors import CleaveError
+from cleave.targets.expressions import (
+    ATOM,
+    CALLS,
+    COMPARE,
+    INFIX,
+    PLUS,
+    PREDICATES,
+    REDUCTIONS,
+    UNARY,
+    Expression,
+    call,
+    dtype_name,
+    infix,
+    joined,
+    literal,
+    variable,
+)
 from cleave.targets.names import Names
 
-ATOM, UNARY, TIMES, PLUS, SHIFT, BOTH, EITHER, COMPARE = 20, 14, 12, 11, 10, 9, 7, 5
 _INLINE_LENGTH, _LINE_LENGTH = 72, 120
 
-_INFIX: dict[type[Operation], tuple[str, int]] = {
-    arith.AddiOp: ("+", PLUS),
-    arith.AddfOp: ("+", PLUS),
-    arith.SubiOp: ("-", PLUS),
-    arith.SubfOp: ("-", PLUS),
-    arith.MuliOp: ("*", TIMES),
-    arith.MulfOp: ("*", TIMES),
-    arith.DivfOp: ("/", TIMES),
-    arith.DivSIOp: ("//", TIMES),
-    arith.RemSIOp: ("%", TIMES),
-    tt.RemFOp: ("%", TIMES),
-    arith.AndIOp: ("&", BOTH),
-    arith.OrIOp: ("|", EITHER),
-    arith.XOrIOp: ("^", EITHER + 1),
-    arith.ShRSIOp: (">>", SHIFT),
-}
-
-_CALLS: dict[type[Operation], str] = {
-    math.ExpOp: "tl.exp",
-    math.Exp2Op: "tl.exp2",
-    math.LogOp: "tl.log",
-    math.Log2Op: "tl.log2",
-    math.SqrtOp: "tl.sqrt",
-    math.RsqrtOp: "tl.rsqrt",
-    math.SinOp: "tl.sin",
-    math.CosOp: "tl.cos",
-    math.ErfOp: "tl.erf",
-    math.FloorOp: "tl.floor",
-    math.FmaOp: "tl.fma",
-    math.AbsFOp: "tl.abs",
-    arith.MaxnumfOp: "tl.maximum",
-    arith.MinnumfOp: "tl.minimum",
-    arith.MaximumfOp: "tl.maximum",
-    arith.MinimumfOp: "tl.minimum",
-    arith.MaxSIOp: "tl.maximum",
-    arith.MinSIOp: "tl.minimum",
-}
-
-_PREDICATES = {
-    "eq": "==",
-    "ne": "!=",
-    "slt": "<",
-    "sle": "<=",
-    "sgt": ">",
-    "sge": ">=",
-    "oeq": "==",
-    "une": "!=",
-    "olt": "<",
-    "ole": "<=",
-    "ogt": ">",
-    "oge": ">=",
-}
-
-_REDUCTIONS: dict[type[Operation], str] = {
-    arith.AddfOp: "tl.sum",
-    arith.AddiOp: "tl.sum",
-    arith.MaxnumfOp: "tl.max",
-    arith.MaxSIOp: "tl.max",
-    arith.MinnumfOp: "tl.min",
-    arith.MinSIOp: "tl.min",
-}
 
 COMPILED = "COMPILED"
 """The constant of a file that is false under the interpreter, which has no such instructions."""
@@ -127,60 +76,6 @@ _LINES = (tt.LoadOp, tt.AtomicRMWOp, tt.MakeTensorDescOp, tt.DescriptorLoadOp)
 _STRUCTURAL = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, arith.ConstantOp)
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """
-    Text, how tightly it binds, its shape, the variables it reads, and its arguments where it is a call.
-
-    A literal has no type of its own: it takes that of what it meets.
-    """
-
-    text: str
-    level: int = ATOM
-    shape: tuple[int, ...] = ()
-    reads: frozenset[str] = frozenset()
-    call: tuple[str, ...] = ()
-    literal: bool = False
-
-    def at(self, level: int) -> str:
-        """The text as an operand of something that binds that tightly."""
-        return self.text if self.level >= level else f"({self.text})"
-
-
-def dtype_name(element: Attribute) -> str:
-    """The Triton name of an element type."""
-    match element:
-        case Float16Type():
-            return "tl.float16"
-        case BFloat16Type():
-            return "tl.bfloat16"
-        case Float32Type():
-            return "tl.float32"
-        case Float64Type():
-            return "tl.float64"
-        case IntegerType():
-            return f"tl.int{element.bitwidth}"
-        case _:
-            raise AssertionError(f"{element} is not an element type")
-
-
-def _number(value: float, element: Attribute) -> str:
-    """A literal: the shortest text that is the same float32, for floats of at most 32 bits."""
-    if not isinstance(element, AnyFloat):
-        return str(bool(value)) if element == IntegerType(1) else str(int(value))
-    if value != value or value in (float("inf"), float("-inf")):
-        return f'float("{value}")'
-    return repr(value) if element.bitwidth > 32 else str(float(str(np.float32(value))))
-
-
-def joined(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape Triton broadcasts to, scalars aside all of one rank."""
-    out: tuple[int, ...] = ()
-    for shape in shapes:
-        out = shape if not out else tuple(max(a, b) for a, b in zip(out, shape, strict=True)) if shape else out
-    return out
-
-
 class KernelText:
     """Writes the body of a function; `arguments` are the parameters' names."""
 
@@ -191,7 +86,7 @@ class KernelText:
         self.depth = 1
         self.arguments = [self.names.fresh(argument.name_hint or "arg") for argument in func.body.block.args]
         for argument, name in zip(func.body.block.args, self.arguments, strict=True):
-            self.known[argument] = _variable(name, argument)
+            self.known[argument] = variable(name, argument)
         self.block(func.body.block)
 
     # Statements
@@ -233,7 +128,7 @@ class KernelText:
                 texts = [self.full(op.ptr).text, self.stripped(op.value).text]
                 if op.mask is not None:
                     texts.append(f"mask={self.stripped(op.mask).text}")
-                self.assign("", _call("tl.store", texts))
+                self.assign("", call("tl.store", texts))
             case tt.ReturnOp() | scf.YieldOp():
                 pass
             case _ if isinstance(op, _STRUCTURAL):
@@ -256,7 +151,7 @@ class KernelText:
             return
         name = self.names.fresh(result.name_hint or _hint(op))
         self.assign(name, expression, _comment(op))
-        self.known[result] = _variable(name, result)
+        self.known[result] = variable(name, result)
 
     def loop(self, op: scf.ForOp) -> None:
         """A `for`, each carried value a variable that is assigned before and at the end of the body."""
@@ -266,9 +161,9 @@ class KernelText:
             name = self.names.fresh(argument.name_hint or "carried")
             self.assign(name, self.full(init), _dims_of(op, len(names)))
             names.append(name)
-            self.known[argument] = self.known[result] = _variable(name, argument)
+            self.known[argument] = self.known[result] = variable(name, argument)
         counter = self.names.fresh(index.name_hint or "i")
-        self.known[index] = _variable(counter, index)
+        self.known[index] = variable(counter, index)
         bounds = [self.stripped(value).text for value in (op.lb, op.ub, op.step)]
         dims = op.attributes.get("dims")
         if "tt.flatten" in op.attributes:
@@ -331,7 +226,7 @@ class KernelText:
                 number = tt.splat_value(attr)
                 if number is None:
                     raise CleaveError(op, "holds several numbers", "only constants of one number have a Triton form")
-                text = _number(number, tt.element_of(value.type))
+                text = literal(number, tt.element_of(value.type))
                 return Expression(text, UNARY if text.startswith("-") else ATOM, literal=True)
             case _:
                 raise CleaveError(None, f"uses %{value.name_hint or 'a value'} where it is not defined", "define it before")
@@ -382,14 +277,14 @@ class KernelText:
     def expression(self, op: Operation) -> Expression:
         """The text that computes an operation. Raises: CleaveError for one that has no form."""
         kind = type(op)
-        if kind in _INFIX:
+        if kind in INFIX:
             return self.infix(op)
-        if kind in _CALLS:
+        if kind in CALLS:
             arguments = self.operands(op.operands, op.results[0])
             texts = [argument.text for argument in arguments]
             if isinstance(op, arith.MaximumfOp | arith.MinimumfOp):
                 texts.append("propagate_nan=tl.PropagateNan.ALL")
-            return _call(_CALLS[kind], texts, arguments)
+            return call(CALLS[kind], texts, arguments)
         if isinstance(op, _CONVERSIONS):
             return self.conversion(op)
         match op:
@@ -398,13 +293,13 @@ class KernelText:
                 return Expression(f"-{operand.at(UNARY)}", UNARY, operand.shape, operand.reads)
             case tt.CmpIOp() | tt.CmpFOp():
                 left, right = self.operands(op.operands, op.result)
-                text = f"{left.at(COMPARE + 1)} {_PREDICATES[op.spelled]} {right.at(COMPARE + 1)}"
+                text = f"{left.at(COMPARE + 1)} {PREDICATES[op.spelled]} {right.at(COMPARE + 1)}"
                 return Expression(text, COMPARE, joined((left.shape, right.shape)), left.reads | right.reads)
             case tt.SelectOp():
                 return self.select(op)
             case tt.AddPtrOp():
                 left, right = self.operands(op.operands, op.result)
-                return _infix("+", PLUS, left, right)
+                return infix("+", PLUS, left, right)
             case tt.GetProgramIdOp() | tt.GetNumProgramsOp():
                 callee = "tl.program_id" if isinstance(op, tt.GetProgramIdOp) else "tl.num_programs"
                 return Expression(f"{callee}({op.axis.value.data})")
@@ -417,7 +312,7 @@ class KernelText:
                 return Expression(text, ATOM, tt.shape_of(op.result.type), operand.reads)
             case tt.ReshapeOp():
                 shape = tt.shape_of(op.result.type)
-                return _call("tl.reshape", [self.full(op.src).text, str(list(shape))], [self.full(op.src)], shape)
+                return call("tl.reshape", [self.full(op.src).text, str(list(shape))], [self.full(op.src)], shape)
             case tt.BitcastOp():
                 operand = self.full(op.src)
                 kind_name = dtype_name(tt.element_of(op.result.type))
@@ -435,30 +330,30 @@ class KernelText:
             case tt.AtomicRMWOp(kind="add") if op.mask is None:
                 pointer, value = self.full(op.ptr), self.stripped(op.val)
                 texts = [pointer.text, value.text, f'sem="{op.order}"', f'scope="{op.extent}"']
-                return _call("tl.atomic_add", texts, [pointer, value], tt.shape_of(op.result.type))
+                return call("tl.atomic_add", texts, [pointer, value], tt.shape_of(op.result.type))
             case tt.ReduceOp():
                 operand = self.full(op.srcs[0])
                 combine = op.combine.block.first_op
-                callee = _REDUCTIONS.get(type(combine)) if combine is not None else None
+                callee = REDUCTIONS.get(type(combine)) if combine is not None else None
                 if callee is None:
                     raise CleaveError(op, "combines by what is no sum, maximum or minimum", "use one of these")
                 arguments = [operand.text, str(op.axis.value.data)]
-                return _call(callee, arguments, [operand], tt.shape_of(op.results_[0].type))
+                return call(callee, arguments, [operand], tt.shape_of(op.results_[0].type))
             case _:
                 raise CleaveError(op, "has no Triton form")
 
     def infix(self, op: Operation) -> Expression:
-        symbol, level = _INFIX[type(op)]
+        symbol, level = INFIX[type(op)]
         left, right = self.operands(op.operands, op.results[0])
         if symbol == "^" and right.literal and right.text in ("True", "-1"):
             return Expression(f"~{left.at(UNARY)}", UNARY, left.shape, left.reads)
-        return _infix(symbol, level, left, right)
+        return infix(symbol, level, left, right)
 
     def select(self, op: tt.SelectOp) -> Expression:
         condition, left, right = self.operands(op.operands, op.result)
         if left.literal and right.literal and tt.element_of(op.result.type) not in (Float32Type(), IntegerType(32)):
             left = self.full(op.on_true)
-        return _call("tl.where", [condition.text, left.text, right.text], [condition, left, right])
+        return call("tl.where", [condition.text, left.text, right.text], [condition, left, right])
 
     def conversion(self, op: Operation) -> Expression:
         kind = dtype_name(tt.element_of(op.results[0].type))
@@ -481,13 +376,13 @@ class KernelText:
             for name, number in names.items():
                 if name and number == value.value.data:
                     texts.append(f'{keyword}="{"." if names is tt.CACHES else ""}{name}"')
-        return _call("tl.load", texts, reads, tt.shape_of(op.result.type))
+        return call("tl.load", texts, reads, tt.shape_of(op.result.type))
 
     def descriptor(self, op: tt.MakeTensorDescOp) -> Expression:
         base, parts = self.stripped(op.base), [[self.stripped(value) for value in values] for values in (op.shape, op.strides)]
         lists = [f"[{', '.join(entry.text for entry in part)}]" for part in parts]
         texts = [base.text, f"shape={lists[0]}", f"strides={lists[1]}", f"block_shape={list(tt.shape_of(op.result.type.block))}"]
-        return _call("tl.make_tensor_descriptor", texts, [base, *parts[0], *parts[1]], ())
+        return call("tl.make_tensor_descriptor", texts, [base, *parts[0], *parts[1]], ())
 
     def dot(self, op: tt.DotOp) -> Expression:
         arguments = [self.full(op.a), self.full(op.b)]
@@ -497,22 +392,7 @@ class KernelText:
         texts = [argument.text for argument in arguments]
         if isinstance(tt.element_of(op.a.type), Float32Type):
             texts.append(f'input_precision="{op.precision}"')
-        return _call("tl.dot", texts, arguments, tt.shape_of(op.d.type))
-
-
-def _variable(name: str, value: SSAValue) -> Expression:
-    return Expression(name, ATOM, tt.shape_of(value.type), frozenset((name,)))
-
-
-def _call(callee: str, texts: Sequence[str], reads: Sequence[Expression] = (), shape: tuple[int, ...] | None = None) -> Expression:
-    names = frozenset[str]().union(*(entry.reads for entry in reads))
-    found = joined([entry.shape for entry in reads]) if shape is None else shape
-    return Expression(f"{callee}({', '.join(texts)})", ATOM, found, names, (callee, *texts))
-
-
-def _infix(symbol: str, level: int, left: Expression, right: Expression) -> Expression:
-    text = f"{left.at(level)} {symbol} {right.at(level + 1)}"
-    return Expression(text, level, joined((left.shape, right.shape)), left.reads | right.reads)
+        return call("tl.dot", texts, arguments, tt.shape_of(op.d.type))
 
 
 def _users(value: SSAValue) -> list[Operation]:

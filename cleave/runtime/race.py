@@ -60,23 +60,25 @@ def race(
     numbers: Sequence[int],
     sample: Callable[[Sequence[int]], Sequence[float]],
     out_of_time: Callable[[], bool],
-    most: int = MOST,
+    least: int = 0,
 ) -> Standing:
     """
-    Runs the programs until the fastest is known. `sample` runs each of those it is given once, and gives their times.
+    Runs the programs until the fastest is known, all of them at least so many times. `sample` runs each of those it is given once, and
+    gives their times.
 
     Raises: what `sample` raises.
     """
     standing = Standing({number: [] for number in numbers}, list(numbers))
-    while standing.left and standing.rounds < most:
+    while standing.left and standing.rounds < max(MOST, least):
         # A program runs after others in every round: what one leaves of a GPU's clocks the next one has.
         first = standing.rounds % len(standing.left)
         order = [*standing.left[first:], *standing.left[:first]]
         for number, seconds in zip(order, sample(order), strict=True):
             standing.samples[number].append(seconds)
         standing.rounds += 1
-        _drop(standing)
-        if standing.rounds >= LEAST and (len(standing.left) == 1 or _indistinct(standing)):
+        if standing.rounds >= least:
+            _drop(standing)
+        if standing.rounds >= max(LEAST, least) and (len(standing.left) == 1 or _indistinct(standing)):
             break
         if out_of_time():
             break

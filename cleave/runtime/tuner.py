@@ -34,6 +34,12 @@ OVERLAP_GAIN, MOST_OVERLAPPED = 1.25, 4
 REFINED = 8
 """How many ways of each kernel of the best candidate are timed at least."""
 
+LONG, WARM, MOST_WARM = 100e-6, 0.4, 200
+"""
+Of candidates that take so many seconds in the mean, the last are run for so many before they are raced, in at most so many rounds: a card's
+power limit holds its clocks down after a while, and more so for kernels that need more power.
+"""
+
 NEAR, FINALISTS = 1.05, 6
 """How close to a time of another race one must come for both to be run again, and how many are at the end."""
 
@@ -211,7 +217,11 @@ class Tuner:
         if len(close) < 2 or all(state.cached for state in close) or self._spent() > self.budget.seconds:
             return
         numbers = [number for number, state in enumerate(self._states) if any(state is one for one in close)]
-        self._race(clock, [number for number in numbers if self._prepare(clock, number, self._states[number])], None)
+        numbers = [number for number in numbers if self._prepare(clock, number, self._states[number])]
+        seconds = sum(_measured(state) for state in close)
+        if seconds >= LONG * len(close):
+            self._run(clock, numbers, min(MOST_WARM, round(WARM / seconds)))
+        self._race(clock, numbers, None)
 
     def _ready(self) -> list[Candidate]:
         """The candidates that were timed and may be chosen."""
@@ -321,11 +331,12 @@ class Tuner:
         if old and new:
             self._race(clock, new, min(old, key=_measured))
 
-    def _run(self, clock: Clock, racing: Sequence[int]) -> Standing:
+    def _run(self, clock: Clock, racing: Sequence[int], least: int = 0) -> Standing:
+        """A race of those that are not dropped, of at least so many rounds; what hangs is dropped."""
         numbers = [number for number in racing if not self._states[number].dropped]
         while numbers:
             try:
-                return race(numbers, clock.sample, lambda: self._spent() > self.budget.seconds)
+                return race(numbers, clock.sample, lambda: self._spent() > self.budget.seconds, least)
             except Hung as error:
                 self._states[error.number].dropped = str(error)
                 self._remarks.append(f"a candidate was dropped: {error}: {self.space.text(self._states[error.number].trial)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -179,3 +181,23 @@ def test_machines_without_early_launches_have_no_overlap() -> None:
     clock = FakeClock({"0:0,0": 15})
     Tuner(space, TARGETS["a100"], "sm_80", FakePool(), clock, Budget(), Store(enabled=False), "here", now=lambda: clock.seconds).tune()
     assert clock.prepared == ["0:0,0"]
+
+
+@dataclass
+class Capped(FakeClock):
+    """A card on which what needs much power is slowed down once it has worked for a while."""
+
+    hungry: str = ""
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        found = super().sample(numbers)
+        slow = 1.05 if len(self.sampled) > 120 else 1.0
+        return [seconds * (slow if self.names[number] == self.hungry else 1.0) for number, seconds in zip(numbers, found, strict=True)]
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0])
+def test_what_a_power_limit_slows_down_is_not_chosen(scale: float) -> None:
+    """Of candidates that take long; others do not work for long at a time."""
+    clock = Capped({"0:0": 1000 * scale, "0:1": 980 * scale, "0:2": 1500 * scale}, hungry="0:1")
+    result = tuned(single(10, 11, 12), FakePool(), clock)
+    assert result.program.notes == (("0:0",) if scale == 1.0 else ("0:1",))

@@ -125,7 +125,7 @@ class Tuner:
         Raises: CleaveError where no candidate can run on the machine, with the reasons.
         """
         self._start = self.now()
-        trials = self.space.trials(self.budget.candidates)
+        trials = self._first_trials()
         best = self._timed(trials) if self.clock is not None else None
         if best is None:
             best = self._first(trials)
@@ -135,6 +135,15 @@ class Tuner:
         rest.sort(key=lambda state: (bool(state.dropped), state.measured is None, state.measured or state.trial.seconds))
         entries = tuple(self._entry(state) for state in (best, *rest))
         return Tuned(best.trial, best.program, best.built, entries, tuple(self._remarks), self.now() - self._start)
+
+    def _first_trials(self) -> list[Trial]:
+        """What the model likes best, and where launches may overlap its favourite way of each division so as well, right after it."""
+        out: list[Trial] = []
+        for trial in self.space.trials(self.budget.candidates):
+            out.append(trial)
+            if self.clock is not None and self.target.overlaps and trial.varied is None:
+                out += self.space.overlaps(trial)[:1]
+        return out[: max(1, self.budget.candidates)]
 
     def _entry(self, state: Candidate) -> Entry:
         text = self.space.text(state.trial)
@@ -252,7 +261,7 @@ class Tuner:
 
     def _overlapping(self) -> list[Trial]:
         """The fastest candidates of several kernels near the best one, with launches that overlap."""
-        ready = sorted(self._ready(), key=_measured)
+        ready = sorted((state for state in self._ready() if not state.trial.overlap), key=_measured)
         if not self.target.overlaps or not ready:
             return []
         near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
@@ -262,7 +271,7 @@ class Tuner:
     def _combined(self) -> list[Trial]:
         """For each division of several kernels the fastest way of each kernel together."""
         out: list[Trial] = []
-        ready = self._ready()
+        ready = [state for state in self._ready() if not state.trial.overlap]
         for division in sorted({state.trial.division for state in ready}):
             own = [state for state in ready if state.trial.division == division]
             best = min(own, key=_measured)

@@ -170,10 +170,22 @@ def test_launches_overlap_where_that_is_faster() -> None:
 
 
 def test_launches_far_from_the_best_are_not_tried_with_overlap() -> None:
-    space = FakeSpace([[[10.0]], [[6], [5]]], overlap=True)
-    clock = FakeClock({"0:0": 14, "1:0,0": 25})
+    """But for the model's favourite of a division, in one way."""
+    space = FakeSpace([[[10.0]], [[6, 7], [5]]], overlap=True)
+    early, _ = OVERLAPS
+    clock = FakeClock({"0:0": 14, "1:0,0": 25, "1:1,0": 25, f"1:0,0:{early}": 24})
     assert tuned(space, FakePool(), clock).program.notes == ("0:0",)
-    assert sorted(clock.prepared) == ["0:0", "1:0,0"]
+    assert sorted(clock.prepared) == ["0:0", "1:0,0", f"1:0,0:{early}", "1:1,0"]
+
+
+def test_what_the_model_likes_best_is_among_the_first_with_overlap() -> None:
+    """So that it counts as one of these, and not only once everything else is known."""
+    space = FakeSpace([[[10.0, 11.0]], [[6, 7], [5, 6]]], overlap=True)
+    early, _ = OVERLAPS
+    times = {f"1:{picks}{way}": 18.0 for picks in ("0,0", "1,0", "0,1", "1,1") for way in ("", *(f":{each}" for each in OVERLAPS))}
+    result = tuned(space, FakePool(), FakeClock({**times, "0:0": 14, "0:1": 15, f"1:0,0:{early}": 13}))
+    assert result.program.notes == (f"1:0,0:{early}",)
+    assert result.entries[0].rank is not None
 
 
 def test_machines_without_early_launches_have_no_overlap() -> None:

@@ -27,6 +27,7 @@ HINTS = (
     {"b": 1, "m": 1, "n": 4096},
     {"b": 1, "m": 1, "n": 128},
     {"b": 1, "m": 1, "n": 1},
+    {"b": 1, "m": 128, "n": 1},
     {"b": 2, "m": 16, "n": 4096},
     {"b": 4, "m": 12, "n": 1024},
     {"b": 1, "m": 100, "n": 4096},
@@ -34,8 +35,8 @@ HINTS = (
     {"b": 4, "m": 300, "n": 512},
 )
 """
-The size of the example, and the sizes to tune for: requests, rows, keys. Schedules for one row, which is a constant in them, take no other
-rows, so there are some for few.
+The size of the example, and the sizes to tune for: requests, rows, keys. Schedules for one row or one key, which is a constant in them,
+take no other number, so there are some for few.
 """
 SIZES: tuple[tuple[int, int, int], ...] = (
     (1, 1, 1), (1, 1, 17), (1, 1, 512), (1, 1, 1000), (1, 1, 4096), (2, 1, 333), (4, 1, 2048), (8, 1, 1), (8, 1, 4095), (8, 1, 4096),

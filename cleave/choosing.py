@@ -32,6 +32,7 @@ from .runtime.cache import Store, nvidia_driver
 from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
 from .runtime.execute import architecture_of
 from .schedule import TARGETS, Space, Target, space
+from .schedule.candidates import MODELLED, TIMED
 from .schedule.program import inputs_read, with_inputs
 from .targets.triton_python import triton_file
 from .timings import timed
@@ -222,7 +223,7 @@ def _variant(
     The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's. The
     symbols in `fixed` are constants of these values, which are their hints.
     """
-    sizes, found = space_of(bodies, fixed, machine.target)
+    sizes, found = space_of(bodies, fixed, machine.target, clock is not None)
     lap("sched")
     binaries: Mapping[str, Binary] = {}
     entries: tuple[tuner.Entry, ...] = ()
@@ -243,12 +244,15 @@ def _variant(
     return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks, fixed)
 
 
-def space_of(bodies: tuple[Graph, ...], fixed: Mapping[str, int], target: Target) -> tuple[Mapping[str, int], Space]:
-    """The hints of stabilized alternatives, and what may be run for them; symbols in `fixed` are constants, which are their hints."""
+def space_of(bodies: tuple[Graph, ...], fixed: Mapping[str, int], target: Target, timed: bool = True) -> tuple[Mapping[str, int], Space]:
+    """
+    The hints of stabilized alternatives, and what may be run for them, as far as it is worth planning where candidates are `timed` or
+    not; symbols in `fixed` are constants, which are their hints.
+    """
     from .passes.convert_alg_to_sched import hinted_sizes
 
     sizes = hinted_sizes(bodies)
-    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target)
+    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target, TIMED if timed else MODELLED)
 
 
 def _tuned(

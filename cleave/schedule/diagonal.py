@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from ..graph import Attr, Axis, Builder, Graph
 from .buffers import fresh
 from .loops import KernelEmitter
-from .nodes import Node
+from .nodes import REDUCING, Node
 from .problem import Problem
 from .reductions import SMALLEST_DOT, dot_sides
 from .roles import Dim, Plan
@@ -56,17 +56,22 @@ def _sums(problem: Problem, emitter: KernelEmitter) -> dict[int, Factors]:
         for node in problem.nodes
         if node.kind == "contract" and (dim := emitter.loop_of(node)) is not None and dot_sides(emitter, node) is not None
     }
+    rows: dict[int, list[tuple[Dim, ...]]] = {}
+    for node in problem.nodes:
+        if node.kind in REDUCING:
+            rows.setdefault(node.op, []).append(tuple(emitter.by_name[name] for name, _ in emitter.tile_dims(emitter.names(node.axes))))
     out: dict[int, Factors] = {}
     for node in problem.nodes:
         dim = emitter.loop_of(node) if _is_sum_of_loads(node) else None
         if dim is None or dim.tile < SMALLEST_DOT or (dim.name, emitter.stage(node, dim)) not in loops or node.op in out:
             continue
         pair = _factors(problem.graph, node.op)
-        rows = [emitter.by_name[name] for name, _ in emitter.tile_dims(emitter.names(node.axes))]
-        if pair is None or len(rows) != 1 or emitter.names(node.removed) != {dim.name} or set(rows[0].axes) & set(problem.pieces):
+        # Read under other names of its axes, or of pieces of them, a sum is not of the rows that its second name has.
+        (own, *others), named = rows[node.op], set(problem.graph.ops[node.op].axes)
+        if pair is None or len(own) != 1 or any(other != own for other in others) or not set(own[0].axes) <= named:
             continue
-        if rows[0].role != "loop" and SMALLEST_DOT <= rows[0].tile <= MOST_ROWS:
-            out[node.op] = Factors(*pair, rows[0])
+        if emitter.names(node.removed) == {dim.name} and own[0].role != "loop" and SMALLEST_DOT <= own[0].tile <= MOST_ROWS:
+            out[node.op] = Factors(*pair, own[0])
     return out
 
 

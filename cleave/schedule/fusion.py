@@ -290,6 +290,8 @@ class Fusion:
 
     def _choose(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         try:
+            if self._has_other_chunks(group, stored):
+                return None
             found = self.kernels.choose(group, stored, True)
             # What fits with no coarse plan, which has the smallest tiles of each role, hardly ever fits with another.
             if found is None and self.frugal:
@@ -297,6 +299,20 @@ class Fusion:
             return found
         except EntangledError:
             return None
+
+    def _has_other_chunks(self, group: Sequence[Item], stored: Mapping[int, Item]) -> bool:
+        """
+        Whether a kernel walks chunks and reads what another one found for each: chunks are whole tiles, which differ between kernels, but
+        where elements are stored by their place in a chunk.
+        """
+        read = [frozenset(stored[op].buffer.axes) for op in needs(self.source, group, stored)]
+        known = [*read, *(frozenset(item.buffer.axes) for item in group)]
+        for axis in self.source.graph.axes:
+            outer = axis.chunk_of[1] if axis.chunk_of is not None else ""
+            apart = any(outer in axes for axes in read) and not any(axis.name in axes for axes in known)
+            if apart and axis.name in problem_of(self.source, self.source.graph.name, group, stored).walked:
+                return True
+        return False
 
     def _in_full(self, found: Candidate) -> Candidate:
         """The candidate with its kernels planned in full."""

@@ -52,6 +52,9 @@ from cleave.dialects.sched.types import (
     tile_of,
 )
 
+BOX_BYTES = 16
+"""The least bytes that lie together in a box, which is also what machines copy at a time."""
+
 
 class AccessOp(IRDLOperation, ABC):
     """
@@ -166,7 +169,8 @@ class LoadOp(AccessOp):
         %x = sched.load %parts [s = %s, m = %m] fresh : !sched.tile<[s = 4, m = 64], f32>
 
     One by `descriptor` reads a box of two dimensions, which a machine may copy as one: 16-bit floats at an aligned address, along one
-    axis together, along all others in steps of a multiple of 16 bytes. Its two axes are checked, and what is outside is 0:
+    axis together, at least 16 bytes of them, along all others in steps of a multiple of 16 bytes. Its two axes are checked, and what is
+    outside is 0:
 
         %k = sched.load %keys [b = %b, n = %n, d = %d] check [n < %n_size, d < %c64] other 0.0 descriptor : ...
     """
@@ -275,6 +279,10 @@ class LoadOp(AccessOp):
                 "a load by descriptor needs an aligned buffer of 16-bit floats, known strides of the axes of its tiles, of which one is 1,"
                 " and other strides of a multiple of 16 bytes"
             )
+        (inner,) = (value for axis, value in self.places if buffer.stride[axis] == 1)
+        (least,) = tile_of(inner).shape.values()
+        if least * 2 < BOX_BYTES:
+            raise VerifyException(f"a load by descriptor reads at least {BOX_BYTES} bytes that lie together; these are {least * 2}")
 
 
 @irdl_op_definition

@@ -474,6 +474,17 @@ sched.kernel @k (%k: !sched.buffer<[n : 60, d : 1], f16>) sizes (%n_size = n) wa
 
 // -----
 
+// Nor are machines made for boxes of a few elements.
+sched.kernel @k (%k: !sched.buffer<[n : 64, d : 1], f16>) sizes (%n_size = n) warps 1 stages 1 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %n = sched.range %zero : !sched.tile<[n = 16], index>
+  %d = sched.range %zero : !sched.tile<[d = 4], index>
+  %x = sched.load %k [n = %n, d = %d] check [n < %n_size, d < %n_size] other 0.0 descriptor : !sched.tile<[n = 16, d = 4], f16>
+}
+// CHECK: sched.load: a load by descriptor reads at least 16 bytes that lie together; these are 8
+
+// -----
+
 // Machines have up to 255 registers for a thread, and no code gets by with very few.
 sched.kernel @k () warps 1 stages 1 registers 256 {
 }

@@ -9,9 +9,9 @@ import pytest
 from cleave.algebra import degrees
 from cleave.graph import Graph, Input, Symbol
 from cleave.reference import evaluate
-from cleave.schedule import ScheduleOptions, candidates, split_symbols
+from cleave.schedule import TARGETS, ScheduleOptions, candidates, space, split_symbols
 from cleave.schedule.chunks import aligned
-from cleave.schedule.program import Load
+from cleave.schedule.program import Load, walk
 
 from .programs import H200, Sketch, agrees, loops, scheduled, split_attention
 
@@ -126,3 +126,19 @@ def test_chunks_that_fill_their_tiles_have_no_masks(n: str, count: int, masked: 
     loads = [statement for statement in loop.body if isinstance(statement, Load)]
     assert loads and any(load.check for load in loads) == masked
     agrees(graph, program, {"s": count})
+
+
+def test_kernels_with_chunks_of_their_own_read_nothing_of_other_chunks() -> None:
+    """What one kernel finds for each chunk, of whole tiles of its own, is not of the chunks of another: at some lengths one is empty."""
+    graph = split_attention(m="65", n="N", e="64", symbols=(Symbol("N", (300,)),))
+    options = ScheduleOptions(plans=30, ranked=60, peel=True, compare=True)
+    found = space([graph], {"N": 300, "s": 3}, frozenset("N"), TARGETS["b200"], options)
+    for division in range(len(found.divisions)):
+        program = found.program(found.trial(division, [0] * len(found.ways(division))))
+        for kernel in program.kernels:
+            own = [
+                statement for statement in walk(kernel.body) if isinstance(statement, Load) and statement.buffer.name not in kernel.written
+            ]
+            if any(loop.dim == "ni" for loop in loops(kernel)):
+                assert not any("s" in load.buffer.axes and "ni" not in load.buffer.axes for load in own)
+        agrees(graph, program, {"N": 129, "s": 3})

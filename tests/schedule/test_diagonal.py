@@ -133,6 +133,23 @@ def test_what_is_no_diagonal() -> None:
     assert not forced(both(m="1", c="1"), 4)
 
 
+def test_rows_under_two_names_have_none() -> None:
+    """A sum that is read as that of rows and of columns has two tiles of rows, of which only one would have its second name."""
+    for m in ("40", "130"):
+        s = Sketch("cosine", f"m={m} n={m} k=200", [Input("x", ("m", "k"), "f16", "m k")])
+        x = s.cast(0, "f32")
+        rows = s.reduce("sum", s.op("mul", x, x), "k")
+        columns, y = (s.op("rename", value, attr=((("m", "n"),),)) for value in (rows, 0))
+        s.output(s.op("mul", s.contract(0, y, over="k"), s.op("add", s.op("mul", rows, 2.0), columns)), "m n", "f32")
+        assert not forced(s.graph(), 4)
+
+
+def test_rows_in_pieces_have_none() -> None:
+    """48 rows may be tiles of 32 and 16."""
+    found = space([normed("48", "256", "96")], {}, frozenset(), H200)
+    assert any(plan.pieces for trial in found.trials(1000) for plan in (choice.plan for choice in found.choices(trial)))
+
+
 def test_rows_of_dynamic_length() -> None:
     symbols = (Symbol("M", (40,)), Symbol("K", (200,)))
     graph = both("M", "K", symbols=symbols)

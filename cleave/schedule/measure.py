@@ -408,15 +408,17 @@ def _feeding(body: Sequence[Statement]) -> frozenset[int]:
 
 def _streamed(body: Sequence[Statement]) -> frozenset[int]:
     """
-    The values outside loops that are loaded, or made element by element, and so used: what follows an accumulator is computed for a few
-    of its elements at a time.
+    The values after the last loop that are loaded, or made element by element, and so used: what follows an accumulator is computed for
+    a few of its elements at a time.
     """
+    loops = [place for place, statement in enumerate(body) if isinstance(statement, For)]
+    tail = body[loops[-1] + 1 :] if loops else ()
     users: dict[int, list[Statement]] = {}
-    for statement in statements_of(tuple(body)):
+    for statement in statements_of(tuple(tail)):
         for var in reads(statement):
             users.setdefault(id(var), []).append(statement)
     out: set[int] = set()
-    for statement in body:
+    for statement in tail:
         if isinstance(statement, Load) or (isinstance(statement, Let) and statement.kind != "broadcast"):
             own = users.get(id(statement.out), ())
             if all(isinstance(user, Store) or (isinstance(user, Let) and user.out.type.dims == statement.out.type.dims) for user in own):

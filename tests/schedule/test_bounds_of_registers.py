@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cleave.graph import Graph
 from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import executable
 from cleave.schedule import TARGETS, ScheduleOptions, space
@@ -13,25 +14,25 @@ from .programs import H200, agrees, attention
 BOUNDS = ScheduleOptions(plans=80, ranked=200, bounds=True)
 
 
-def bounded(machine: str = "h200", count: int = 2, **sizes: str) -> list[Program]:
-    """Programs of attention whose threads have a bound on their registers."""
-    found = space([attention(**sizes)], {}, frozenset(), TARGETS[machine], BOUNDS)
+def bounded(graph: Graph, machine: str = "h200", count: int = 2) -> list[Program]:
+    """Programs of a graph whose threads have a bound on their registers."""
+    found = space([graph], {}, frozenset(), TARGETS[machine], BOUNDS)
     programs = (found.program(trial) for trial in found.trials(2000) if "of at most" in found.text(trial))
     return [program for program, _ in zip(programs, range(count), strict=False)]
 
 
 def test_values_stay() -> None:
-    sizes = {"m": "100", "n": "300"}
-    programs = bounded(**sizes)
+    graph = attention(m="100", n="300")
+    programs = bounded(graph)
     assert programs
     for program in programs:
-        agrees(attention(**sizes), program)
+        agrees(graph, program)
         assert "maxnreg=" in executable(program).file.text
 
 
 def test_ahead_of_time() -> None:
     """The compiler keeps to the bound."""
-    for program in bounded(b="4", g="8", m="1024", n="1024"):
+    for program in bounded(attention(b="4", g="8", m="1024", n="1024")):
         (kernel,) = program.kernels
         (compiled,) = compile_module(executable(program).module, "sm_90")
         assert compiled.registers <= kernel.max_registers
@@ -47,4 +48,4 @@ def test_only_where_one_more_program_has_room() -> None:
 
 
 def test_not_on_other_machines() -> None:
-    assert not bounded("mi300x", m="1024", n="1024")
+    assert not bounded(attention(m="1024", n="1024"), "mi300x")

@@ -4,8 +4,8 @@ Choosing among candidate programs by compiling and, where there is a GPU, timing
 Kernels are compiled once each, in other processes. What does not compile, does not fit the machine or spills registers is dropped
 before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several
 kernels vary one kernel at a time; the fastest way of each is combined and raced against the leader. The kernels of the leader are then
-varied further, and the best programs tried with launches that overlap, where the machine has those. Without a GPU the first candidate that
-fits is taken, in the order of the cost model.
+varied further, and the best programs tried with launches that overlap, where the machine has those. The fastest are raced once more, side
+by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
 """
 
 from __future__ import annotations

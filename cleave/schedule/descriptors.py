@@ -6,7 +6,8 @@ Loads by descriptor: boxes that a machine copies as one, without addresses of si
 A box has two axes, each with a tile of neighbours, one of them along elements that lie together; the others are numbers, the same for
 all steps of a loop, so that one descriptor serves the whole kernel. What is past the end of an axis reads as 0.
 
-Measured on one H200: products of large matrices gain a few percent, those of few rows lose as much to making the descriptor.
+Measured on one H200, between otherwise equal kernels with exponentials between dots: those of four warps gain up to 7 % or lose as much,
+those of eight, which all wait for one copy, lose up to a fifth. Which it is, times tell.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class Kernels:
         """
         A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
         `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined;
-        each of these with `boxes` also with loads by descriptor.
+        each of these with `boxes` also with loads by descriptor. Where its loop waits for what no dot reads, `diagonal` makes that a dot.
         """
         for tried, measured in self._bodies(problem, plan, coarse):
             yield tried, measured

@@ -70,7 +70,9 @@ def test_values_stay(make: Callable[[], Graph]) -> None:
 @pytest.mark.parametrize("make", [product, two_products, lambda: attention(b="2", m="120", n="100", d="72", e="80")])
 def test_only_dots_read_them(make: Callable[[], Graph]) -> None:
     """What registers read as well has a load of its own: in a pipelined loop it might be overwritten."""
-    for program in by_descriptor(make()):
+    programs = by_descriptor(make())
+    assert programs
+    for program in programs:
         for kernel in program.kernels:
             assert not double_uses(kernel)
 

@@ -225,7 +225,9 @@ def test_sums_are_as_accurate_as_a_dot(kind: str) -> None:
     rng = np.random.default_rng(0)
     w, z = (rng.standard_normal(shape).astype(np.float16) / 1000 for shape in ((k, 32), (m, k)))
     expected = (x.astype(np.float64) ** 2).sum(1)
-    for program in forced(graph, 3):
+    programs = forced(graph, 3)
+    assert programs
+    for program in programs:
         inputs = [array.astype(np.float64) for array in (x, w, z)]
         for found in (run_program(program, inputs, {}, rounding=True)[1], execute(program, inputs)[1]):
             np.testing.assert_allclose(np.asarray(found, np.float64), expected, rtol=k * 2.0**-24, atol=0)

@@ -191,6 +191,7 @@ def searched(
     Arguments as for `chosen`.
     """
     from .dialects.alg import AlternativesOp, GraphOp
+    from .passes.alg_concat_weights import AlgConcatWeightsPass
     from .passes.alg_stabilize import AlgStabilizePass
     from .passes.alg_superoptimize import AlgSuperoptimizePass
 
@@ -198,9 +199,11 @@ def searched(
     search = AlgSuperoptimizePass(
         split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"], hoist=settings["weights"]
     )
-    for level, pass_ in (("alternatives", search), ("stabilized", AlgStabilizePass())):
-        pass_.apply(Context(), module)
-        module.verify()
+    beside = (AlgConcatWeightsPass(),) if settings["weights"] else ()
+    for level, passes in (("alternatives", (search, *beside)), ("stabilized", (AlgStabilizePass(),))):
+        for pass_ in passes:
+            pass_.apply(Context(), module)
+            module.verify()
         texts[level] = printed(module)
         lap(level)
     count = sum(len(op.regions) for op in module.walk() if isinstance(op, AlternativesOp)) or 1

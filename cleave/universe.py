@@ -18,6 +18,7 @@ DIALECTS = {"alg": "Alg", "sched": "Sched", "tt": "Tt"}
 
 PASSES = (
     "alg-superoptimize",
+    "alg-concat-weights",
     "alg-select",
     "alg-stabilize",
     "alg-bind",

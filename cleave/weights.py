@@ -4,9 +4,9 @@ Dividing programs by what they depend on: what is made of weights alone is compu
     y = x @ (w1 @ w2)     ->     first: p = w1 @ w2          rest: y = x @ p
 
 A value is taken out where a value that depends on other inputs reads it, before it is renamed, cut or put together. It must involve
-arithmetic, have sizes known when compiling, and be worth its memory: with a sum over an axis in it, or not larger than the weights it is
-made of; else what it is made of is looked at instead. Results that are made of weights alone stay where they are. Of weights that are cut
-into chunks the whole is computed, and cut afterwards.
+arithmetic or put weights together, have sizes known when compiling, and be worth its memory: with a sum over an axis in it, or not larger
+than the weights it is made of; else what it is made of is looked at instead. Results that are made of weights alone stay where they are.
+Of weights that are cut into chunks the whole is computed, and cut afterwards.
 
 All the bodies of a program share one first part, so that they stay alternatives of each other: each reads what it needs.
 """
@@ -26,7 +26,7 @@ from .schedule.nodes import FLOATS
 
 MOVES = ("rename", "split", "merge", "slice", "index", "pad")
 LEAVES = ("input", "constant", "size", "iota")
-UNTOUCHED = (*MOVES, *LEAVES, "cast", "concat", "gather")
+UNTOUCHED = (*MOVES, *LEAVES, "cast", "gather")
 POINTWISE = (*UNARY, *BINARY, "compare", "select", "cast", "reduce", "contract")
 """What does the same to a whole as to its chunks; sums over other axes do."""
 
@@ -217,11 +217,15 @@ class _First:
         return self._known[key]
 
     def input(self, value: int, number: int) -> Input:
-        """The input that stands for a value: axes in memory as in the largest weight it is made of, others before them."""
+        """
+        The input that stands for a value: axes in memory as in the largest weight it is made of, others before them. What weights are put
+        together along takes the place of the axis there.
+        """
         op, graph = self.builder.ops[value], self.builder.finish([Output(value, " ".join(self.builder.ops[value].axes), "f32")])
         entries = [graph.inputs[place] for place in _weights(graph, graph.outputs[0].value)]
         largest = max(entries, key=lambda entry: _elements(graph, entry.axes))
-        inner = [name for name in layout_axes(largest.layout) if name in op.axes]
+        joined = {str(axis): str(op.attr[1]) for axis in cast(tuple[str, ...], op.attr[0])} if op.kind == "concat" else {}
+        inner = [name for axis in layout_axes(largest.layout) if (name := joined.get(axis, axis)) in op.axes]
         name = f"prepared_{number}"
         while name in self.names:
             name += "_"

@@ -18,6 +18,7 @@ Split = Callable[[Sequence[Tensor]], tuple[Tensor, Tensor, Tensor]]
 """From a case's arguments to queries, keys and values of (batch, heads, rows, d)."""
 
 WORKSPACE_BYTES = 128 << 20
+FLEX = "flex"
 
 
 def eager(program: Program) -> Contender:
@@ -132,4 +133,4 @@ def flex_attention(masked: Callable[[Sequence[Tensor]], Callable[[Tensor, Tensor
         ready = torch_compiled(flex.flex_attention)
         return lambda: ready(q, k, v, block_mask=blocks)
 
-    return Contender("flex", make)
+    return Contender(FLEX, make)

@@ -14,12 +14,13 @@ import torch
 
 from ..schedule import TARGETS
 from . import dynamic, masks, model, programs, subgraphs, sweep_report
+from .baselines import FLEX
 from .cases import Case
 from .compiling import compiled, empty_cache
 from .plot import draw, missing
-from .results import OURS, Row, geometric_mean, merged, read, write
+from .results import GRAPH, OURS, Row, geometric_mean, merged, read, write
 from .run import GpuClock, Measurement, Note, Ours, empty_row, nothing
-from .tables import Columns, none, number, ratios, show, summary, times
+from .tables import Columns, Counts, none, number, ratios, show, summary, times
 from .timing import FLUSHES
 
 NO_CASE = "no case is of that name, phase and size"
@@ -30,7 +31,7 @@ NO_GPU = "no CUDA device was found; run it on a machine with an NVIDIA GPU"
 class Command:
     """
     What is measured under a name. `goal` is the ratio wanted of a row, `most_regret` what the cost model's may be; `columns` and `lines`
-    are added to the tables.
+    are added to the tables. `counts` is the ratio that is to reach the goal.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Command:
     goal: Callable[[Row], float] | None = None
     most_regret: Callable[[Row], float] | None = None
     columns: Columns = none
+    counts: Counts = Row.lower
     lines: Callable[[Sequence[Row]], list[str]] = field(default=lambda rows: [])
 
 
@@ -48,9 +50,19 @@ def command(options: Namespace) -> Command:
     match options.command:
         case "subgraphs":
             cases = subgraphs.cases(options.shapes, options.max_autotune)
-            return Command("subgraphs", cases, goal=subgraphs.goal, most_regret=subgraphs.most_regret, lines=_subgraph_lines)
+            return Command(
+                "subgraphs",
+                cases,
+                goal=subgraphs.goal,
+                most_regret=subgraphs.most_regret,
+                columns=_subgraph_columns,
+                counts=subgraphs.counts,
+                lines=_subgraph_lines,
+            )
         case "masks":
-            return Command("masks", masks.cases(), note=masks.note, goal=lambda row: masks.LEAST, columns=_mask_columns)
+            return Command(
+                "masks", masks.cases(), note=masks.note, goal=lambda row: masks.LEAST, columns=_mask_columns, counts=masks.over_flex
+            )
         case "dynamic":
             ours = dynamic.Dynamic(dynamic.case(*dynamic.EXAMPLE))
             return Command("dynamic", dynamic.cases(), ours, columns=_dynamic_columns, lines=_dynamic_lines)
@@ -62,11 +74,18 @@ def _subgraph_lines(rows: Sequence[Row]) -> list[str]:
     return [subgraphs.mean_line(rows)]
 
 
+def _subgraph_columns(row: Row) -> Mapping[str, str]:
+    if subgraphs.PREPARED not in row.errors:
+        return {}
+    return {"weights prepared": " / ".join(number(row.ratio(GRAPH, flush, subgraphs.PREPARED)) for flush in FLUSHES)}
+
+
 def _mask_columns(row: Row) -> Mapping[str, str]:
     tile = "x".join(str(size) for size in row.facts.get("tile", ()))
     over = [masks.over_unmasked(row, flush) for flush in FLUSHES]
     slow = any(value is not None and value > masks.MOST for value in over)
     return {
+        "flex over Cleave": " / ".join(number(row.ratio(GRAPH, flush, other=FLEX)) for flush in FLUSHES),
         "tile": tile if row.facts.get("own tile") else f"{tile}?",
         "live": number(row.facts.get("share"), ".3f"),
         f"over live share of unmasked (at most {masks.MOST})": " / ".join(number(value) for value in over) + (" HIGH" if slow else ""),
@@ -139,8 +158,8 @@ def report(options: Namespace) -> int:
             rows = measured(found, cases, options.seconds, options.json)
     if not rows:
         return 1
-    show(times(rows), ratios(rows, found.goal, found.columns, found.most_regret))
-    print("\n".join([*summary(rows, found.goal, found.most_regret), *found.lines(rows)]))
+    show(times(rows), ratios(rows, found.goal, found.columns, found.most_regret, found.counts))
+    print("\n".join([*summary(rows, found.goal, found.most_regret, found.counts), *found.lines(rows)]))
     if options.plot is not None:
         draw(rows, options.plot)
     return 0 if all(row.right for row in rows) else 1

@@ -67,14 +67,19 @@ class Row:
         times = [(value, name) for name in self.existing if (value := self.time(name, kind, flush)) is not None]
         return (min(times)[1], min(times)[0]) if times else None
 
-    def ratio(self, kind: str, flush: str) -> float | None:
-        """The best existing time over Cleave's; None where Cleave's result is wrong or missing."""
-        best, own = self.best(kind, flush), self.time(OURS, kind, flush)
-        return best[1] / own if best is not None and own and self.right else None
+    def ratio(self, kind: str, flush: str, own: str = OURS, other: str = "") -> float | None:
+        """
+        The best existing time, or that of the `other` contender, over Cleave's, or that of the contender `own`; None where the latter's
+        result is wrong or missing.
+        """
+        best = self.best(kind, flush)
+        wanted = self.time(other, kind, flush) if other else None if best is None else best[1]
+        time = self.time(own, kind, flush) if own in self.errors else None
+        return wanted / time if wanted is not None and time else None
 
-    def lower(self, kind: str = GRAPH) -> float | None:
+    def lower(self, kind: str = GRAPH, own: str = OURS, other: str = "") -> float | None:
         """The lower of the ratios of both flushes, which counts; None without either."""
-        ratios = [self.ratio(kind, flush) for flush in FLUSHES]
+        ratios = [self.ratio(kind, flush, own, other) for flush in FLUSHES]
         return None if None in ratios else min(value for value in ratios if value is not None)
 
     def as_json(self) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from .timing import FLUSHES
 Columns = Callable[[Row], Mapping[str, str]]
 """What a command adds to the table of ratios: texts by heading."""
 
+Counts = Callable[[Row], float | None]
+"""The ratio of a row that is to reach its goal; None where there is none."""
+
 
 def none(row: Row) -> Mapping[str, str]:
     """Nothing added."""
@@ -41,10 +44,11 @@ def ratios(
     goal: Callable[[Row], float] | None = None,
     more: Columns = none,
     most_regret: Callable[[Row], float] | None = None,
+    counts: Counts = Row.lower,
 ) -> Table:
     """
-    Cleave beside the best existing; the ratio is the latter's time over the former's, so more than 1 is faster. Beside a regret above
-    `most_regret` stands that.
+    Cleave beside the best existing; the ratio is the latter's time over the former's, so more than 1 is faster. Beside a goal that what
+    `counts` does not reach stands that, and beside a regret above `most_regret`.
     """
     table = Table(title="best existing over Cleave, graph replays, L2 flushed by writes and by reads; times in us", box=box.SIMPLE)
     added = list(dict.fromkeys(heading for row in rows for heading in more(row)))
@@ -59,7 +63,7 @@ def ratios(
         cells = [row.case, microseconds(row.facts.get("floor_ms")), microseconds(row.time(OURS, GRAPH, FLUSHES[0]))]
         cells += ["-" if best is None else f"{microseconds(best[1])} {best[0]}", *(number(row.ratio(GRAPH, flush)) for flush in FLUSHES)]
         if goal is not None:
-            cells.append(f"{goal(row):.2f}{'' if reached(row, goal) else ' LOW'}")
+            cells.append(f"{goal(row):.2f}{'' if reached(row, goal, counts) else ' LOW'}")
         cells += [number(row.lower(PLAIN)), *(more(row).get(heading, "-") for heading in added)]
         cells += [number(row.errors.get(OURS), ".1e"), _kernels(made)]
         cells += [number(made.get("seconds"), ".1f"), number(made.get("again")), number(row.processor_microseconds.get(OURS), ".1f")]
@@ -75,9 +79,9 @@ def _regret(row: Row, most: Callable[[Row], float] | None) -> str:
     return f"{regret:.1%} HIGH, over {most(row):.0%}" if most is not None and regret > most(row) else f"{regret:.1%}"
 
 
-def reached(row: Row, goal: Callable[[Row], float]) -> bool:
+def reached(row: Row, goal: Callable[[Row], float], counts: Counts = Row.lower) -> bool:
     """Whether the ratio that counts is what is wanted."""
-    ratio = row.lower()
+    ratio = counts(row)
     return ratio is not None and ratio >= goal(row)
 
 
@@ -112,7 +116,10 @@ def _time(row: Row, name: str) -> str:
 
 
 def summary(
-    rows: Sequence[Row], goal: Callable[[Row], float] | None = None, most_regret: Callable[[Row], float] | None = None
+    rows: Sequence[Row],
+    goal: Callable[[Row], float] | None = None,
+    most_regret: Callable[[Row], float] | None = None,
+    counts: Counts = Row.lower,
 ) -> list[str]:
     """
     Lines below the tables: means, rows below their goal, remarks, what is missing, once for each reason, and with what code and where
@@ -125,7 +132,7 @@ def summary(
         if mean is not None:
             lines.append(f"geometric mean of the lower ratios, {kind}: {mean:.3f} over {len(counted)} of {len(rows)} rows")
     if goal is not None:
-        low = [f"{row.case} {number(row.lower())} (goal {goal(row):.2f})" for row in rows if not reached(row, goal)]
+        low = [f"{row.case} {number(counts(row))} (goal {goal(row):.2f})" for row in rows if not reached(row, goal, counts)]
         told = f"{len(rows) - len(low)} of {len(rows)} rows reach their goal"
         lines.append(f"{told}; below it: {', '.join(low)}" if low else told)
     if most_regret is not None:

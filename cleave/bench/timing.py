@@ -30,8 +30,6 @@ SETTLED = 0.002
 BEHIND = 1.5
 LEAST_BATCHES, MOST_BATCHES, BATCH = 3, 15, 20
 PROCESSOR_SECONDS = 0.2
-LEAST_BATCH, BATCH_SECONDS = 3, 0.01
-"""A batch has fewer calls, but not less than these, where the GPU would take longer for it than so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +110,18 @@ def processor_microseconds(call: Callable[[], object], synchronize: Callable[[],
     """
     Median microseconds that the processor spends in a call, its work for the GPU left to be done.
 
-    Calls come in batches too short to fill the queue of launches, and batches start when nothing is left to be done.
+    Calls come in batches too short to fill the queue of launches, and batches start when nothing is left to be done. Each call is timed
+    by itself: the first after a wait takes many times as long as others, whatever it does.
     """
     found: list[float] = []
-    synchronize()
+    batches = 0
     begun = time.perf_counter()
-    call()
-    synchronize()
-    once = time.perf_counter() - begun
-    batch = max(LEAST_BATCH, min(BATCH, int(BATCH_SECONDS / max(once, 1e-9))))
-    begun = time.perf_counter()
-    while len(found) < LEAST_BATCHES or (len(found) < MOST_BATCHES and time.perf_counter() - begun < PROCESSOR_SECONDS):
+    while batches < LEAST_BATCHES or (batches < MOST_BATCHES and time.perf_counter() - begun < PROCESSOR_SECONDS):
         synchronize()
-        started = time.perf_counter()
-        for _ in range(batch):
+        for _ in range(BATCH):
+            started = time.perf_counter()
             call()
-        found.append((time.perf_counter() - started) / batch * 1e6)
+            found.append((time.perf_counter() - started) * 1e6)
+        batches += 1
     synchronize()
     return statistics.median(found)

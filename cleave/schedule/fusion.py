@@ -16,7 +16,7 @@ from .cost import REPLAY, START
 from .kernels import Choice, Kernels, ScheduleOptions, library_call
 from .measure import BYTES
 from .nodes import REDUCING, EntangledError
-from .partition import Item, Source, cut_candidates, grounded, items, needs, operand_cuts, problem_of
+from .partition import Item, Source, cut_candidates, grounded, half_products, items, needs, operand_cuts, problem_of
 from .targets import Target
 
 FEW_REDUCTIONS = 9
@@ -329,7 +329,7 @@ class Fusion:
         found = self.rough()
         graph = self.source.graph
         operands = operand_cuts(graph, self.source.sizes) if self.patient else ()
-        products = tuple(self.source.narrow) if self.patient else ()
+        products = half_products(self.source) if self.patient else ()
         if operands or products:
             for more in ((), cut_candidates(graph), products):
                 self.partition(tuple(sorted({*self.forced, *operands, *more})))

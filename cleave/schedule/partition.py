@@ -81,6 +81,17 @@ def products(graph: Graph) -> dict[int, tuple[Product, str]]:
     return out
 
 
+def half_products(source: Source) -> tuple[int, ...]:
+    """The products of two inputs of a 16-bit type that are stored in it, or where they are cast to it: what a library may compute."""
+    graph = source.graph
+    found = products(graph)
+    return tuple(
+        at
+        for at, op in enumerate(graph.ops)
+        if at in source.narrow or (op.kind == "cast" and op.args[0] in found and found[op.args[0]][1] == op.dtype)
+    )
+
+
 def items(source: Source, cuts: Sequence[int]) -> list[Item]:
     """What is stored under a set of cuts: the results, and each cut that no result holds already."""
     out = [

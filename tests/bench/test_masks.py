@@ -88,6 +88,11 @@ def test_what_is_told_of_masks_and_dynamic_sizes() -> None:
     row.errors = {OURS: 1e-3}
     assert masks.over_unmasked(row, "reads") == pytest.approx(1.2)
     told = options("masks").columns(row)
+    assert options("masks").counts(row) is None and told["flex over Cleave"] == "- / -"
+    row.milliseconds = {name: {**times, "flex": 3.6, "cudnn": 2.0} for name, times in row.milliseconds.items()}
+    row.existing = ["flex", "cudnn"]
+    assert options("masks").counts(row) == pytest.approx(1.2) and row.lower() == pytest.approx(2 / 3)
+    assert options("masks").columns(row)["flex over Cleave"] == "1.20 / 1.20"
     assert told["tile"] == "128x64" and told["live"] == "0.500" and any(text == "1.20 / 1.20 HIGH" for text in told.values())
     assert dynamic.over_static(row, "writes") == pytest.approx(1.5)
     assert options("dynamic").columns(row) == {"over static": "1.50 / 1.50"}

@@ -105,6 +105,19 @@ def test_rows_of_one_run_have_one_line_for_where_they_are_from() -> None:
     assert "measured on a GPU" in lines and "measured with cleave 1 abc" in lines
 
 
+def test_weights_may_be_prepared_where_that_was_measured() -> None:
+    plain, better = row("prefill swiglu 512", ours=2.4), row("prefill swiglu 4096", ours=3.4)
+    better.milliseconds = {name: {**times, subgraphs.PREPARED: 2.0} for name, times in better.milliseconds.items()}
+    assert better.lower() == pytest.approx(3.0 / 3.9) and subgraphs.counts(better) == pytest.approx(3.0 / 3.9), "its result is not known"
+    better.errors[subgraphs.PREPARED] = 1e-4
+    assert subgraphs.counts(plain) == plain.lower() and subgraphs.counts(better) == pytest.approx(1.5)
+    found = measuring.command(cleave_bench.parser().parse_args(["subgraphs"]))
+    assert found.columns(plain) == {} and found.columns(better) == {"weights prepared": "1.50 / 1.50"}
+    assert "2 of 2 rows reach their goal" in summary([plain, better], lambda row: 1.0, None, found.counts)
+    better.failed[subgraphs.PREPARED] = "wrong"
+    assert subgraphs.counts(better) == better.lower()
+
+
 def test_regrets_beyond_their_goal_are_marked() -> None:
     near, far = row(), row("prefill matmul 512")
     text = printed(ratios([near, far], most_regret=subgraphs.most_regret))

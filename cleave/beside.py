@@ -1,0 +1,128 @@
+"""
+Products with an operand in common, side by side: one product, with the other operands put together.
+
+    y = x @ a,  z = x @ b        ->        p = x @ [a b],  y = p[:, :n],  z = p[:, n:]
+
+One product of many columns fills a machine better than several of few. Putting operands together costs what it moves, so this is for
+operands made of weights alone, for which that is done once. Where all of them have one 16-bit type, so has the product: PyTorch gives it
+the type of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .extents import extent
+from .graph import Axis, Builder, Graph, Op, Output
+from .schedule.buffers import fresh
+
+HALVES = ("f16", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A product to be put beside others: the contraction, its operand of weights, and the axis that only that has."""
+
+    op: int
+    weight: int
+    axis: str
+
+
+def beside(graph: Graph) -> Graph | None:
+    """The graph with products of one operand and several weights as one; None where there are none."""
+    groups = [parts for parts in _groups(graph) if len(parts) > 1]
+    return _Rewriter(graph, groups).run() if groups else None
+
+
+def _groups(graph: Graph) -> list[list[_Part]]:
+    """The contractions that may be one, with each weight once, in order of their first."""
+    weights = _of_weights(graph)
+    found: dict[object, dict[int, _Part]] = {}
+    for at, op in enumerate(graph.ops):
+        if op.kind != "contract" or len(op.args) != 2 or weights[op.args[0]] == weights[op.args[1]]:
+            continue
+        weight, other = op.args if weights[op.args[0]] else reversed(op.args)
+        left, right = graph.ops[other], graph.ops[weight]
+        over = frozenset(left.axes) & frozenset(right.axes)
+        own = [axis for axis in right.axes if axis not in over]
+        summed = frozenset({*left.axes, *right.axes}).difference(op.axes)
+        if over and over == summed and len(own) == 1 and not graph.axis(own[0]).extent.symbols:
+            found.setdefault((other, over, right.dtype, op.dtype), {}).setdefault(weight, _Part(at, weight, own[0]))
+    return [list(parts.values()) for parts in found.values()]
+
+
+def _of_weights(graph: Graph) -> list[bool]:
+    """Which operations are made of weights, and of constants beside them."""
+    out: list[bool] = []
+    for op in graph.ops:
+        if op.kind == "input":
+            out.append(graph.inputs[int(str(op.attr[0]))].weight)
+        else:
+            known = [out[arg] for arg in op.args if graph.ops[arg].kind != "constant"]
+            out.append(bool(known) and all(known))
+    return out
+
+
+class _Rewriter:
+    """Rebuilds a graph with each group as one product."""
+
+    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]]) -> None:
+        self.graph = graph
+        self.group_of = {part.op: group for group in groups for part in group}
+        taken = {axis.name for axis in graph.axes}
+        self.names: dict[int, str] = {}
+        axes = list(graph.axes)
+        for group in groups:
+            name = fresh("_".join(dict.fromkeys(part.axis for part in group)), taken)
+            self.names[group[0].op] = name
+            axes.append(Axis(name, extent(sum(self._size(part.axis) for part in group))))
+        self.builder = Builder(graph.name, graph.symbols, axes, graph.inputs)
+        self.at: dict[int, int] = {}
+        self.done: dict[int, int] = {}
+
+    def _size(self, axis: str) -> int:
+        size = self.graph.axis(axis).extent.constant
+        assert size is not None, "axes of a group have known sizes"
+        return size
+
+    def run(self) -> Graph:
+        """The rebuilt graph."""
+        for at in range(len(self.graph.ops)):
+            self._build(at)
+        outputs = [Output(self.at[output.value], output.layout, output.dtype) for output in self.graph.outputs]
+        return self.builder.finish(outputs)
+
+    def _build(self, at: int) -> int:
+        """The operation in the new graph; those of a group need the operands of all of it, which may come later in the old one."""
+        if at not in self.at:
+            op = self.graph.ops[at]
+            self.builder.place = self.graph.places[at] if self.graph.places else ""
+            if at in self.group_of:
+                self.at[at] = self._part(op, at)
+            elif op.kind == "input":
+                self.at[at] = int(str(op.attr[0]))
+            else:
+                self.at[at] = self.builder.add(op.kind, *(self._build(arg) for arg in op.args), attr=op.attr, dtype=op.dtype)
+        return self.at[at]
+
+    def _part(self, op: Op, at: int) -> int:
+        """A part of the product of its group."""
+        group = self.group_of[at]
+        name = self.names[group[0].op]
+        if group[0].op not in self.done:
+            self.done[group[0].op] = self._product(op, group, name)
+        start = sum(self._size(part.axis) for part in group[: [part.op for part in group].index(at)])
+        own = next(part.axis for part in group if part.op == at)
+        piece = self.builder.add("slice", self.done[group[0].op], attr=(name, own, extent(start), 1))
+        return piece if self.builder.ops[piece].dtype == op.dtype else self.builder.add("cast", piece, dtype=op.dtype)
+
+    def _product(self, op: Op, group: Sequence[_Part], name: str) -> int:
+        add = self.builder.add
+        other = next(arg for arg in op.args if arg != group[0].weight and arg not in {part.weight for part in group})
+        weights = [self._build(part.weight) for part in group]
+        whole = add("concat", *weights, attr=(tuple(part.axis for part in group), name))
+        first, dtype = self._build(other), self.builder.ops[whole].dtype
+        product = add("contract", first, whole, attr=op.attr, dtype=op.dtype)
+        narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype
+        return add("cast", product, dtype=dtype) if narrow and op.dtype != dtype else product

@@ -1,0 +1,54 @@
+// RUN: cleave-opt %s -p alg-concat-weights --split-input-file | filecheck %s
+
+// The two halves of a gated layer: one product by both weights, cut apart again.
+alg.graph @gated axes [m = ?, d = 64, n = 48]
+    (%x: !alg.tensor<[m, d], f16>, %a: !alg.tensor<[d, n], f16> weight, %b: !alg.tensor<[d, n], f16> weight)
+    -> (!alg.tensor<[m, n], f16>) {
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %q = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f32>
+  %s = alg.silu %p : !alg.tensor<[m, n], f32>
+  %y = alg.mul %s, %q : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @gated
+// CHECK:       n_1 = 96
+// CHECK:       alternative "as written"
+// CHECK:       alternative "as written beside"
+// CHECK:         [[W:%.*]] = alg.concat %a, %b along [n, n] into n_1 : !alg.tensor<[d, n_1], f16>
+// CHECK-NEXT:    [[P:%.*]] = alg.contract %x, [[W]] over [d] : !alg.tensor<[m, n_1], f32>
+// CHECK-NEXT:    [[H:%.*]] = alg.cast [[P]] : !alg.tensor<[m, n_1], f16>
+// CHECK-NEXT:    alg.slice [[H]] n_1 into n from 0 step 1
+// CHECK:         alg.slice [[H]] n_1 into n from 48 step 1
+
+// -----
+
+// Queries, keys and values of their own lengths; in f32 nothing is rounded.
+alg.graph @projections axes [m = 7, d = 64, q = 32, k = 8, v = 16]
+    (%x: !alg.tensor<[m, d], f32>, %wq: !alg.tensor<[d, q], f32> weight, %wk: !alg.tensor<[d, k], f32> weight,
+     %wv: !alg.tensor<[d, v], f32> weight) -> (!alg.tensor<[m, q], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m, v], f32>) {
+  %a = alg.contract %x, %wq over [d] : !alg.tensor<[m, q], f32>
+  %b = alg.contract %x, %wk over [d] : !alg.tensor<[m, k], f32>
+  %c = alg.contract %x, %wv over [d] : !alg.tensor<[m, v], f32>
+  alg.yield %a, %b, %c : !alg.tensor<[m, q], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m, v], f32>
+}
+// CHECK-LABEL: @projections
+// CHECK:       q_k_v = 56
+// CHECK:         alg.concat %wq, %wk, %wv along [q, k, v] into q_k_v
+// CHECK:         alg.slice {{.*}} q_k_v into q from 0 step 1
+// CHECK:         alg.slice {{.*}} q_k_v into k from 32 step 1
+// CHECK:         alg.slice {{.*}} q_k_v into v from 40 step 1
+// CHECK-NOT:   alg.cast
+
+// -----
+
+// What is no weight would have to be put together at every call.
+alg.graph @no_weights axes [m = 7, d = 64, n = 32]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32>, %b: !alg.tensor<[d, n], f32>) -> (!alg.tensor<[m, n], f32>) {
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %q = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f32>
+  %y = alg.mul %p, %q : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @no_weights
+// CHECK-NOT:   alternative
+// CHECK-NOT:   alg.concat

@@ -1,0 +1,53 @@
+"""
+Put products with one operand in common side by side, as one more alternative.
+
+    %y = alg.contract %x, %a over [d]          %w = alg.concat %a, %b along [n, n] into c
+    %z = alg.contract %x, %b over [d]    ->    %p = alg.contract %x, %w over [d]
+                                               %y = alg.slice %p c into n from 0 step 1
+                                               %z = alg.slice %p c into n from 4096 step 1
+
+Equality: exact; the product is rounded to the type of its operands where all have one of 16 bits, which PyTorch gives it too. The other
+operands are made of inputs marked `weight`, so that putting them together is done once. The first alternative that has such products gets
+one more, right after it, named after it and `beside`.
+
+Left alone: graphs without such products.
+
+Source: horizontal fusion of matrix products, as serving systems do by hand for the projections of attention and gated layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from cleave.beside import beside
+from cleave.bridge.alg import Alternative, alternatives_of, alternatives_op
+from cleave.dialects.alg import GraphOp
+
+
+@dataclass(frozen=True)
+class AlgConcatWeightsPass(ModulePass):
+    """Add a program in which products with one operand in common, by several weights, are one product."""
+
+    name = "alg-concat-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
+            _widen(graph)
+
+
+def _widen(op: GraphOp) -> None:
+    before = alternatives_of(op)
+    for place, alternative in enumerate(before, 1):
+        made = beside(alternative.graph)
+        if made is not None:
+            more = Alternative(f"{alternative.name} beside", made)
+            whole = alternatives_op([*before[:place], more, *before[place:]])
+            whole.location = op.location
+            whole.attributes |= op.attributes
+            Rewriter.replace_op(op, whole)
+            return

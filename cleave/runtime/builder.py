@@ -21,6 +21,13 @@ IMPORTS = ("triton", "triton.compiler")
 """What `build` imports when it runs, for the workers to have from the start."""
 
 
+def reason(error: Exception) -> str:
+    """What an error says, in a line: the assembler's own words where it is its."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("ptxas")), lines[0] if lines else "")
+    return f"{type(error).__name__}: {told}"[:400]
+
+
 def serve(connection: Connection[Any, Any]) -> None:
     """Answers until the other end closes."""
     connection.send(os.getpid())
@@ -32,8 +39,7 @@ def serve(connection: Connection[Any, Any]) -> None:
         try:
             reply: object = build(program, architecture, wanted, store)
         except Exception as error:
-            lines = [line for line in str(error).strip().splitlines() if line.strip()]
-            reply = f"{type(error).__name__}: {lines[0].strip() if lines else ''}"[:400]
+            reply = reason(error)
         connection.send(reply)
 
 
@@ -53,6 +59,8 @@ def main() -> None:
                 # Compilers are processes that a worker waits for.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 control.close()
+                # Triton prints code that the assembler refuses; why it did is in the answer.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 try:
                     serve(Connection(descriptor))
                 finally:

@@ -46,6 +46,8 @@ MOST_REGISTERS = 255
 """Registers of a thread."""
 LEAST_SHARE, UNIT, THREADS = 0.75, 8, 2048
 """The least part of what a thread seems to need that its registers are bounded to, of what bounds are multiples, and the most threads."""
+FEW_REGISTERS = 32
+"""Registers of a thread for addresses and the like."""
 SLACK, RESERVED = 2048, 1024
 """Bytes of shared memory that an estimate has beyond tiles, for what reductions exchange, and that a multiprocessor takes for a block."""
 LAST_REGISTERS = 32
@@ -114,7 +116,8 @@ class Resources:
 def resources(walk: Measure, num_warps: int, num_stages: int, target: Target, most: int = 0) -> Resources:
     """What a measured kernel needs of a machine at these warps and stages; a thread has at most so many registers, if that is not 0."""
     threads = num_warps * target.warp
-    registers = int((walk.carried + max(1.5 * walk.widest, walk.behind)) / 4 / threads) + 32 + (LAST_REGISTERS if walk.arrivals else 0)
+    held = int((walk.carried + max(1.5 * walk.widest, walk.behind)) / 4 / threads)
+    registers = held + FEW_REGISTERS + (LAST_REGISTERS if walk.arrivals else 0)
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
     wide = num_stages if target.capability[1] in ("90", "100") else ahead
@@ -125,16 +128,17 @@ def resources(walk: Measure, num_warps: int, num_stages: int, target: Target, mo
     return Resources(min(registers, most or registers), shared, _spills(walk.exact, threads))
 
 
-def register_bound(needed: Resources, num_warps: int, target: Target) -> int:
+def register_bound(needed: Resources, carried: int, num_warps: int, target: Target) -> int:
     """
     The most registers of a thread with which one more program runs at once on a multiprocessor, 0 where it has no room for another, or
-    these are so few that some would spill.
+    these are so few that some would spill: a loop carries so many bytes, and a warp-group dot holds its whole result at once.
     """
     threads = num_warps * target.warp
     more = target.registers // (threads * needed.registers) + 1
     most = target.registers // (threads * more) // UNIT * UNIT
     room = more <= by_shared(needed.shared, target) and more * threads <= THREADS
-    return most if room and LEAST_SHARE * needed.registers <= most < needed.registers else 0
+    least = max(LEAST_SHARE * needed.registers, carried / 4 / threads + FEW_REGISTERS)
+    return most if room and least <= most < needed.registers else 0
 
 
 def by_shared(shared: int, target: Target) -> int:

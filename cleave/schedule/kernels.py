@@ -173,7 +173,7 @@ class Kernels:
         """Bounds of registers to try, none first; where `bounds` wants it also the one with which more programs run at once."""
         if coarse or not self.options.bounds or not measured.counts.dots or measured.longest <= 1 or self.target.capability[0] != "cuda":
             return (0,)
-        most = register_bound(resources(measured, warps, stages, self.target), warps, self.target)
+        most = register_bound(resources(measured, warps, stages, self.target), measured.carried, warps, self.target)
         return (0, most) if most else (0,)
 
     def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:

@@ -69,6 +69,19 @@ def test_a_program_that_does_not_compile_fails_alone(builders: Builders) -> None
     assert good.result(120).binaries
 
 
+def test_the_assembler_says_why_in_the_answer_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A warp-group dot of 64 x 256 sums holds 128 registers a thread. Triton would print the code that the assembler refused."""
+    program = tile_programs.matmul(tile=256)
+    program = replace(program, kernels=tuple(replace(kernel, num_warps=8, max_registers=64) for kernel in program.kernels))
+    pool = Builders(1)
+    try:
+        with pytest.raises(BuildError, match=r"ptxas.*[Rr]egister"):
+            pool.submit(program, "sm_90", store=Store(tmp_path)).result(120)
+    finally:
+        pool.close()
+    assert capfd.readouterr().out == ""
+
+
 def test_an_unknown_architecture_says_so(builders: Builders) -> None:
     with pytest.raises(BuildError, match="is not an architecture"):
         builders.submit(tile_programs.rows(), "vax").result(120)

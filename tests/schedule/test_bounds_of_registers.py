@@ -42,11 +42,17 @@ def test_ahead_of_time() -> None:
 
 def test_only_where_one_more_program_has_room() -> None:
     """256 threads of 161 registers are one block of 65536; 128 make two, if there is shared memory for these, and no more is cut off."""
-    assert register_bound(Resources(161, 116736, False), 8, H200) == 128
-    assert register_bound(Resources(161, 131072, False), 8, H200) == 0
-    assert register_bound(Resources(200, 65536, False), 8, H200) == 0
-    assert register_bound(Resources(128, 65536, False), 8, H200) == 0
-    assert register_bound(Resources(200, 65536, False), 4, H200) == 168
+    assert register_bound(Resources(161, 116736, False), 0, 8, H200) == 128
+    assert register_bound(Resources(161, 131072, False), 0, 8, H200) == 0
+    assert register_bound(Resources(200, 65536, False), 0, 8, H200) == 0
+    assert register_bound(Resources(128, 65536, False), 0, 8, H200) == 0
+    assert register_bound(Resources(200, 65536, False), 0, 4, H200) == 168
+
+
+def test_not_where_what_a_loop_carries_leaves_no_registers() -> None:
+    """Sums of 128 x 256 in 8 warps are 128 registers a thread, those of 128 x 128 are 64; an instruction holds all that it adds to."""
+    assert register_bound(Resources(161, 98304, False), 128 * 256 * 4, 8, H200) == 0
+    assert register_bound(Resources(161, 98304, False), 128 * 128 * 4, 8, H200) == 128
 
 
 def test_not_on_other_machines() -> None:

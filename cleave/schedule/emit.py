@@ -55,6 +55,15 @@ def _needs_difference(node: Node, limit: float) -> bool:
             return False
 
 
+def _is_own_sum(node: Node) -> bool:
+    """Whether a value is a sum of exponentials, shifted by the largest of them: 0 without a live one, else the largest is 1."""
+    terms = node.args[0] if node.kind == "reduce" and node.attr[0] == "sum" else node
+    if terms.kind != "shifted_exp":
+        return False
+    logits, shift = terms.args
+    return shift.removed == node.removed and shift.args[0] is logits
+
+
 class Emitter(Indices):
     """Builds one kernel. Raises: InfeasibleError where the plan does not fit the work."""
 
@@ -220,7 +229,8 @@ class Emitter(Indices):
         else:
             args = [self.cast(arg, wanted) for arg in args]
         if kind == "div" and "guarded" in attr:
-            return self.cast(self.guarded_division(args[0], args[1], home, dtype), node.dtype)
+            divide = self.times_reciprocal if _is_own_sum(node.args[1]) and dtype == "f32" else self.guarded_division
+            return self.cast(divide(args[0], args[1], home, dtype), node.dtype)
         return self.cast(self.let(home, kind, args, dtype, attr), node.dtype)
 
     def operands(self, node: Node, home: Scope) -> list[Value]:
@@ -254,6 +264,21 @@ class Emitter(Indices):
             empty = where.memo[key] = self.let(where, "compare", (denominator, zero), "i1", ("eq",), name="empty")
         quotient = self.let(home, "div", (numerator, denominator), dtype)
         return self.let(home, "select", (empty, zero, quotient), dtype, name=quotient.var.name)
+
+    def times_reciprocal(self, numerator: Value, denominator: Value, home: Scope, dtype: str) -> Value:
+        """
+        The same for sums that are 1 at least, where they are not 0: one division a sum in place of one for each of many numerators. What
+        the further rounding adds is half a unit in the last place.
+        """
+        if set(numerator.var.type.dims) <= set(denominator.var.type.dims):
+            return self.guarded_division(numerator, denominator, home, dtype)
+        where = denominator.scope
+        key = ("reciprocal", id(denominator.var))
+        inverse = where.memo.get(key)
+        if inverse is None:
+            one = self.constant(1.0, dtype)
+            inverse = where.memo[key] = self.guarded_division(one, denominator, where, dtype)
+        return self.let(home, "mul", (numerator, inverse), dtype)
 
     # The kernel.
 

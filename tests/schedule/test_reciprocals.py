@@ -1,0 +1,48 @@
+"""Quotients by the sums of a softmax: one reciprocal a sum, where a sum is 1 at least."""
+
+from __future__ import annotations
+
+import pytest
+
+from cleave.graph import Graph
+from cleave.schedule import TARGETS, schedule
+from cleave.schedule.program import Let, Program, walk
+from tests.alg_programs import graph_from
+
+from .programs import agrees, attention
+
+PART = """
+alg.graph @part axes [m = 20, n = 70, h = 30, e = 16]
+    (%x: !alg.tensor<[m, n], f32>, %v: !alg.tensor<[n, e], f32>) -> (!alg.tensor<[m, e], f32>) {
+  %s = alg.shift %x over [n] : !alg.tensor<[m], f32>
+  %y = alg.sub %x, %s : !alg.tensor<[m, n], f32>
+  %p = alg.exp %y : !alg.tensor<[m, n], f32>
+  %w = alg.slice %p n into h from 0 step 1 : !alg.tensor<[m, h], f32>
+  %z = alg.reduce sum %w over [h] : !alg.tensor<[m], f32>
+  %o = alg.contract %p, %v over [n] : !alg.tensor<[m, e], f32>
+  %r = alg.div %o, %z guarded : !alg.tensor<[m, e], f32>
+  alg.yield %r : !alg.tensor<[m, e], f32>
+}
+"""
+
+
+def divisions(program: Program) -> list[tuple[str, ...]]:
+    """The dimensions of the quotients of a program's kernels."""
+    every = (statement for kernel in program.kernels for statement in walk(kernel.body))
+    return [statement.out.type.names for statement in every if isinstance(statement, Let) and statement.kind == "div"]
+
+
+@pytest.mark.parametrize("graph", [attention(m="100", n="300"), attention(m="16", n="16")])
+def test_one_division_a_row(graph: Graph) -> None:
+    program = schedule([graph], {}, frozenset(), TARGETS["h200"])
+    found = divisions(program)
+    assert found and all("e" not in names for names in found)
+    agrees(graph, program)
+
+
+def test_sums_that_may_be_small_divide() -> None:
+    """The largest exponential of a row may be one that is left out of its sum, whose reciprocal might overflow."""
+    graph = graph_from(PART)
+    program = schedule([graph], {}, frozenset(), TARGETS["h200"])
+    assert any("e" in names for names in divisions(program))
+    agrees(graph, program)

@@ -254,6 +254,27 @@ def test_what_is_not_known_of_a_branch_is_stated() -> None:
     assert saved == pytest.approx(64 * (1 - BRANCHES), rel=0.05)
 
 
+@pytest.mark.parametrize("persistent", [0, 8])
+@pytest.mark.parametrize("rule", [("past", 3), ("length", 0)])
+def test_masked_rows_of_products_agree(rule: Rule, persistent: int) -> None:
+    """What is chosen may be 0, and loaded; programs may run tiles in turn."""
+    inputs = [Input("x", ("m", "n"), "f16", "m n"), Input("w", ("n", "c"), "f16", "n c"), Input("g", ("m",), "f16", "m")]
+    s = Sketch("product", "m=45 n=77 c=40", [*inputs, Input("length", ("m",), "i32", "m")])
+    x = s.cast(s.op("select", seen(s, rule), s.cast(0, "f32"), 0.0), "f16")
+    s.output(s.op("mul", s.contract(x, 1, over="n"), s.cast(2, "f32")), "m c")
+    graph = s.graph()
+    dims = (Dim("m", ("m",), "grid", 16), Dim("n", ("n",), "loop", 16), Dim("c", ("c",), "grid", 16))
+    program = planned(graph, Plan(dims, ("m", "c"), branching=True, persistent=persistent))
+    assert len(branches(program)) == 1
+    rng = np.random.default_rng(0)
+    data = [rng.standard_normal(shape).astype(np.float16) for shape in ((45, 77), (77, 40), (45,))]
+    lengths = rng.integers(-1, 80, 45).astype(np.int32)
+    agrees(graph, program, changed={"length": lengths})
+    (found,) = execute(program, [*data, lengths])
+    (wanted,) = run_program(program, [*data, lengths], {}, rounding=True)
+    np.testing.assert_allclose(found, wanted, rtol=4e-3, atol=4e-3)
+
+
 @cache
 def found_with_branches(graph: Graph, sizes: tuple[tuple[str, int], ...] = ()) -> tuple[Program, ...]:
     """The programs with branches among what may be tried."""

@@ -18,6 +18,7 @@ from cleave.schedule.program import (
     Buffer,
     Carried,
     Dot,
+    Either,
     For,
     GridDim,
     Kernel,
@@ -33,6 +34,7 @@ from cleave.schedule.program import (
     Store,
     TileType,
     Var,
+    When,
 )
 
 
@@ -259,6 +261,36 @@ def last_sum(chunk: int = 16) -> Program:
     return Program("last_sum", (x,), (z,), ("m n", "m"), sizes, (kernel,), steps)
 
 
+def triangle(tile: int = 16) -> Program:
+    """z[m] = the mean of x[m, 0] to x[m, m]: in a loop over columns, of which only the tile on the diagonal chooses and counts lanes."""
+    x, z = Buffer("x", ("m", "n"), "f32", (None, 1)), Buffer("z", ("m",), "f32", (1,))
+    msize, nsize, m0, n0 = scalar("m_size"), scalar("n_size"), scalar("m_start"), scalar("n_start")
+    top, body, inner = Body(), Body(), Body()
+    m = top.range("m", tile, m0)
+    size, zero = top.constant(tile, "index", "tile"), top.constant(0, "index", "zero")
+    stop = top.let("stop", "min", top.let("below", "add", m0, size), nsize)
+    none, ones = top.constant(0.0, "f32", "none"), top.fill("ones", 1.0, "f32", m=tile, n=tile)
+    starts = top.fill("total", 0.0, "f32", m=tile), top.fill("count", 0.0, "f32", m=tile)
+    n = body.range("n", tile, n0)
+    value = body.load("x_tile", x, ("m", "n"), 0.0, m=m, n=n)
+    edge = body.let("edge", "compare", n0, m0, attr=("ge",))
+    live = inner.let("live", "compare", n, m, attr=("le",))
+    chosen = [inner.let("chosen", "select", live, part, none, dims=part.type.dims) for part in (value, ones)]
+    parts = [Either(some, part, Var("part", part.type)) for some, part in zip(chosen, (value, ones), strict=True)]
+    body.statements.append(When(edge, tuple(parts), tuple(inner.statements)))
+    carried: list[Carried] = []
+    for start, part in zip(starts, parts, strict=True):
+        held, done = Var(start.name, start.type), Var(f"{start.name}_all", start.type)
+        carried.append(Carried(start, held, body.let("next", "add", held, body.reduce("sum", "sum", part.out, "n")), done))
+    top.statements.append(For("n", n0, zero, stop, tile, tuple(carried), tuple(body.statements)))
+    top.store(z, top.let("mean", "div", *(entry.out for entry in carried)), ("m",), m=m)
+    extents = (("m", msize), ("n", nsize))
+    grid = (GridDim("m", extent(f"ceildiv(m, {tile})"), tile, m0),)
+    kernel = Kernel("triangle", (x, z), ("z",), extents, extents, grid, tuple(top.statements), 4, 2)
+    sizes = (("m", extent("m")), ("n", extent("n")))
+    return Program("triangle", (x,), (z,), ("m n", "m"), sizes, (kernel,), (Launch("triangle", ("x", "z")),))
+
+
 def library() -> Program:
     """y = relu(a . b): the product by the library into a workspace, the rest by a kernel."""
     a, b = Buffer("a", ("m", "k"), "f32", (None, 1)), Buffer("b", ("n", "k"), "f32", (None, 1))
@@ -308,5 +340,6 @@ CASES: Mapping[str, Case] = {
     "streamed": Case(streamed, {"b": 1, "g": 2, "m": 13, "n": 37}, ((1, 4, 13, 16), (1, 2, 37, 16), (1, 2, 37, 16)), _causal),
     "split_sum": Case(split_sum, {"m": 11, "n": 50}, ((11, 50),), lambda x: (x * x).sum(1)),
     "last_sum": Case(last_sum, {"m": 11, "n": 50}, ((11, 50),), lambda x: (x * x).sum(1)),
+    "triangle": Case(triangle, {"m": 37, "n": 37}, ((37, 37),), lambda x: np.tril(x).sum(1) / np.arange(1, 38)),
     "library": Case(library, {"m": 3, "n": 40, "k": 7}, ((3, 7), (40, 7)), lambda a, b: np.maximum(a @ b.T, 0)),
 }

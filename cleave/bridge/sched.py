@@ -32,6 +32,7 @@ from cleave.schedule.program import (
     Buffer,
     Carried,
     Dot,
+    Either,
     For,
     GridDim,
     Kernel,
@@ -50,6 +51,7 @@ from cleave.schedule.program import (
     TileType,
     Var,
     Wait,
+    When,
     walk,
 )
 
@@ -123,6 +125,9 @@ class _KernelWriter:
                 case For(carried=carried):
                     for entry, out in zip(carried, op.results, strict=True):
                         self.bind(entry.out, out)
+                case When(results=chosen):
+                    for entry, out in zip(chosen, op.results, strict=True):
+                        self.bind(entry.out, out)
                 case Store() | Last() | Wait() | Release():
                     continue
                 case _:
@@ -162,6 +167,11 @@ class _KernelWriter:
                 block.add_op(sched.YieldOp([self.values[entry.next] for entry in carried]))
                 inits = [self.values[entry.init] for entry in carried]
                 return sched.ForOp(dim, self.values[start], self.values[stop], step, inits, Region(block))
+            case When(condition=condition, results=chosen, body=body):
+                block = Block()
+                self.write(body, block)
+                block.add_op(sched.YieldOp([self.values[entry.value] for entry in chosen]))
+                return sched.IfOp(self.values[condition], [self.values[entry.other] for entry in chosen], Region(block))
             case Last(counter=counter, index=index, count=count, body=body):
                 block = Block()
                 self.write(body, block)
@@ -305,6 +315,8 @@ class _KernelReader:
                 return Dot(self.var(op.out, says), a, b, op.over.data, acc, op.precision.data)
             case sched.ForOp():
                 return self.loop(op)
+            case sched.IfOp():
+                return self.branch(op)
             case sched.LastOp():
                 index, count = self.index(op.places), self.values[op.count]
                 return Last(self.buffers[op.counter], index, count, self.statements(op.body.block))
@@ -325,6 +337,15 @@ class _KernelReader:
         outs = [self.var(value) for value in op.outs]
         carried = tuple(Carried(*entry) for entry in zip(inits, inner, nexts, outs, strict=True))
         return For(op.dim.data, index, self.values[op.start], self.values[op.stop], op.step.value.data, carried, body)
+
+    def branch(self, op: sched.IfOp) -> When:
+        body = self.statements(op.body.block)
+        last = op.body.block.last_op
+        assert isinstance(last, sched.YieldOp), "a sched.if ends in sched.yield"
+        made = [self.values[value] for value in last.values]
+        others = [self.values[value] for value in op.others]
+        outs = [self.var(value) for value in op.outs]
+        return When(self.values[op.condition], tuple(Either(*entry) for entry in zip(made, others, outs, strict=True)), body)
 
 
 def kernel_of(op: sched.KernelOp) -> Kernel:

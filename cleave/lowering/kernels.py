@@ -237,6 +237,8 @@ class _Lowering:
                 self.dot(op)
             case sched.ForOp():
                 self.loop(op)
+            case sched.IfOp():
+                self.branch(op)
             case sched.LastOp():
                 self.last(op)
             case sched.WaitOp():
@@ -450,6 +452,25 @@ class _Lowering:
         loop.attributes["dims"] = StringAttr(op.dim.data)
         self.blocks.add(loop)
         for out, result in zip(op.outs, loop.results, strict=True):
+            self.values[out] = Tensor(result, tuple(out.type.shape))
+            if out.name_hint:
+                result.name_hint = out.name_hint
+
+    def branch(self, op: sched.IfOp) -> None:
+        """What is made for the body alone stays in it."""
+        condition = self.get(op.condition).value
+        others = [self.get(other).value for other in op.others]
+        block = Block()
+        self.blocks.enter(block, apart=True)
+        self.statements(op.body.block)
+        last = op.body.block.last_op
+        assert isinstance(last, sched.YieldOp), "a sched.if ends in sched.yield"
+        block.add_op(scf.YieldOp(*(self.get(value).value for value in last.values)))
+        self.blocks.leave()
+        kept = Region(Block([scf.YieldOp(*others)])) if others else None
+        chosen = scf.IfOp(condition, [other.type for other in others], Region(block), kept)
+        self.blocks.add(chosen)
+        for out, result in zip(op.outs, chosen.results, strict=True):
             self.values[out] = Tensor(result, tuple(out.type.shape))
             if out.name_hint:
                 result.name_hint = out.name_hint

@@ -2,7 +2,7 @@
 Building `tt` operations on tensors whose dimensions have names.
 
 Helpers are pure, so equal ones are made once, in the outermost loop body where their operands exist: what does not depend
-on a loop lands before it. Only what programs do not all do stays where it is.
+on a loop lands before it. Only what is not always done stays where it is.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Blocks:
         """The source location that new operations get."""
 
     def enter(self, block: Block, apart: bool = False) -> None:
-        """Starts a body. Operations stay within one that is `apart`, as few programs run it."""
+        """Starts a body. Operations stay within one that is `apart`, as it is not always run."""
         self.stack.append(block)
         self._floors.append(len(self.stack) - 1 if apart else self._floors[-1])
         for argument in block.args:

@@ -39,8 +39,10 @@ from cleave.schedule.program import (
     Release,
     Statement,
     Store,
+    TileType,
     Var,
     Wait,
+    When,
 )
 from cleave.schedule.raster import places
 
@@ -166,6 +168,8 @@ class Machine:
                     self.put(statement.out, self.dot(statement))
                 case For():
                     self.loop(statement)
+                case When():
+                    self.when(statement)
                 case Last():
                     self.last(statement)
                 case Wait():
@@ -302,6 +306,23 @@ class Machine:
             state = [self.get(carried.next) for carried in op.carried]
         for carried, value in zip(op.carried, state, strict=True):
             self.put(carried.out, value)
+
+    def when(self, op: When) -> None:
+        """Runs a body where its condition is true; what is made in it is not seen after it."""
+        if op.condition.type != TileType((), "i1"):
+            raise self.fault(f"condition '{op.condition.name}' has type {_spelled(op.condition.type.dims)} {op.condition.type.dtype}")
+        for entry in op.results:
+            if not entry.value.type == entry.other.type == entry.out.type:
+                raise self.fault(f"'{entry.out.name}' is one of two tiles that differ in type")
+        outside = self.values
+        held = bool(self.get(op.condition))
+        if held:
+            self.values = dict(outside)
+            self.run(op.body)
+        chosen = [self.get(entry.value if held else entry.other) for entry in op.results]
+        self.values = outside
+        for entry, value in zip(op.results, chosen, strict=True):
+            self.put(entry.out, value)
 
     def last(self, op: Last) -> None:
         """Counts this program; the last one runs the body."""

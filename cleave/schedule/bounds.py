@@ -42,20 +42,21 @@ class Bound:
 class Segment:
     """
     Part of a loop, from `start` to `stop` (exclusive). With `whole` every tile is within the dimension, and the conditions
-    `true`, by node, hold throughout. With `gap`, a first index and a length, steps from that index on are for what is as much further.
+    `true`, by node, hold throughout. With `between`, tiles are, and these hold, in steps from the first of two indices up to the second,
+    each of which may be None, where it ends nothing.
     """
 
     start: Value
     stop: Value
     whole: bool = False
     true: frozenset[int] = frozenset()
-    gap: tuple[Value, Value] | None = None
+    between: tuple[Value | None, Value | None] | None = None
 
 
 def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -> list[Segment]:
     """
     The loops a dimension is walked in: one, without what masks switch off throughout, or where the plan peels, up to three, of
-    which the middle one needs no masks. Where the plan joins the others, they are one loop after it.
+    which the middle one needs no masks. Where the plan branches, they are one loop that knows which of its steps need them.
     """
     start, stop = emitter.constant(0, "index"), emitter.stop(dim)
     axis, *others = dim.axes
@@ -67,26 +68,25 @@ def segments(emitter: Emitter, dim: Dim, members: Sequence[Node], home: Scope) -
         else:
             start = _scalar(emitter, "max", start, _rounded(emitter, end, dim, False, home), home, f"{dim.name}_start")
     decided = [mask for mask in masks if mask.holds]
-    if not emitter.plan.peeled or not (decided or emitter.ragged[dim.name]):
+    ragged = emitter.ragged[dim.name]
+    if not (emitter.plan.peeled and (decided or ragged)) and not (emitter.plan.branching and decided):
         return [Segment(start, stop)]
     low, high = start, _rounded(emitter, emitter.stop(dim), dim, False, home)
     for bound in dict.fromkeys(bound for mask in decided for bound in mask.holds):
         end = _end(emitter, bound, not bound.upper, dim, home)
         if bound.upper:
-            high = _scalar(emitter, "min", high, _rounded(emitter, end, dim, False, home), home)
+            high = _scalar(emitter, "min", high, _rounded(emitter, end, dim, False, home), home, f"{dim.name}_whole")
         else:
             low = _scalar(emitter, "max", low, _rounded(emitter, end, dim, True, home), home, f"{dim.name}_low")
-    high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
     true = frozenset(mask.predicate.id for mask in decided)
+    if emitter.plan.branching:
+        ends = ragged or any(bound.upper for mask in decided for bound in mask.holds)
+        return [Segment(start, stop, true=true, between=(None if low is start else low, high if ends else None))]
+    high = _scalar(emitter, "max", high, low, home, f"{dim.name}_whole")
     out = [Segment(low, high, True, true), Segment(high, stop)]
     if low is start:
         return out
-    before = _scalar(emitter, "min", low, stop, home)
-    if not emitter.plan.joined:
-        return [Segment(start, before), *out]
-    gap = _scalar(emitter, "sub", high, low, home, f"{dim.name}_gap")
-    after = _scalar(emitter, "max", before, _scalar(emitter, "sub", stop, gap, home), home, f"{dim.name}_masked")
-    return [out[0], Segment(start, after, gap=(low, gap))]
+    return [Segment(start, _scalar(emitter, "min", low, stop, home)), *out]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from .indices import Indices
 from .lanes import Lane
 from .nodes import REDUCING, Index, Node, axis_index
 from .problem import Problem
-from .program import Buffer, Carried, For, GridDim, Kernel, Load, Store, TileType, Var
+from .program import Buffer, Carried, Either, For, GridDim, Kernel, Load, Store, TileType, Var, When
 from .roles import Dim, Plan
 from .sizes import ceildiv
 from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, widest_float, work_dtype
@@ -214,6 +214,9 @@ class Emitter(Indices):
             return self.cast(self.value(node.args[1], home), node.dtype)
         if node.kind in ("and", "or") and "ranged" in node.attr:
             return self.value(node.args[0], home)
+        if node.kind == "select" and home.edge is not None and node.args[0].id in home.decided and not self._awaits_loop(node.args[0]):
+            # A branch holds no loops.
+            return self._at_edge(node, home, home.edge)
         args = self.operands(node, home)
         kind = node.kind
         attr = node.attr
@@ -232,6 +235,27 @@ class Emitter(Indices):
             divide = self.times_reciprocal if _is_own_sum(node.args[1]) and dtype == "f32" else self.guarded_division
             return self.cast(divide(args[0], args[1], home, dtype), node.dtype)
         return self.cast(self.let(home, kind, args, dtype, attr), node.dtype)
+
+    def _at_edge(self, node: Node, home: Scope, edge: Value) -> Value:
+        """
+        A choice that is done, and its condition looked at, only in the steps of a loop at an edge; in others it is its second operand. In
+        these all lanes along the loop exist: the branch also gives those that do not what is chosen where the condition is false.
+        """
+        dim, dtype = home.dim, work_dtype(node.dtype)
+        assert dim is not None, "edges are of loops"
+        kept, other = (self.cast(self.value(arg, home), dtype) for arg in node.args[1:])
+        branch = home.branch()
+        made = self.let(branch, "select", (self.value(node.args[0], branch), kept, other), dtype)
+        fill = node.args[2].attr[0] if node.args[2].kind == "constant" else None
+        if self.ragged[dim.name] and isinstance(fill, int | float) and made.lanes.get(dim.name, fill) != fill:
+            made = self.masked(made, dim, fill, branch)
+        if kept.var.type.dims != made.var.type.dims:
+            kept = self.let(home, "broadcast", (kept,), dtype, name=kept.var.name, dims=made.var.type.dims)
+        out = Var(made.var.name, made.var.type)
+        home.statements.append(When(edge.var, (Either(made.var, kept.var, out),), tuple(branch.statements)))
+        away = {**kept.lanes, dim.name: made.lanes.get(dim.name, lanes.FINITE)}
+        false = {name: lanes.joined(lane, away.get(name, lanes.FINITE)) for name, lane in made.lanes.items()}
+        return self.cast(Value(out, home, false), node.dtype)
 
     def operands(self, node: Node, home: Scope) -> list[Value]:
         """

@@ -28,7 +28,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from ..runtime.versions import triton_version
-from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Release, Statement, Store, Var, Wait, walk
+from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Release, Statement, Store, Var, Wait, When, walk
 from .targets import Target
 
 WAITS_SINCE = (3, 9)
@@ -55,6 +55,8 @@ def reads(statement: Statement) -> tuple[Var, ...]:
             return tuple(var for _, var in index)
         case For(start=start, stop=stop, carried=carried):
             return (start, stop, *(entry.init for entry in carried), *(entry.next for entry in carried))
+        case When(condition=condition, results=chosen):
+            return (condition, *(var for entry in chosen for var in (entry.value, entry.other)))
         case Last(index=index, count=count):
             return (*(var for _, var in index), count)
         case Wait() | Release():
@@ -64,11 +66,10 @@ def reads(statement: Statement) -> tuple[Var, ...]:
 
 
 def uses_of(body: Sequence[Statement]) -> dict[int, list[Statement]]:
-    """By value the statements that read it; what stands in a loop within counts as that loop."""
+    """By value the statements that read it; what stands within one counts as that one."""
     out: dict[int, list[Statement]] = {}
     for statement in body:
-        inner = [var for each in walk((statement,)) for var in reads(each)] if isinstance(statement, For | Last) else reads(statement)
-        for var in inner:
+        for var in (var for each in walk((statement,)) for var in reads(each)):
             out.setdefault(id(var), []).append(statement)
     return out
 
@@ -77,7 +78,7 @@ def changed(body: Sequence[Statement], change: Callable[[For], Sequence[Statemen
     """The statements with another body for each loop, inner loops first."""
     out: list[Statement] = []
     for statement in body:
-        if isinstance(statement, For | Last):
+        if isinstance(statement, For | When | Last):
             statement = replace(statement, body=changed(statement.body, change))
         if isinstance(statement, For):
             statement = replace(statement, body=tuple(change(statement)))
@@ -184,6 +185,8 @@ def results(statement: Statement) -> tuple[Var, ...]:
             return ()
         case For(carried=carried):
             return tuple(entry.out for entry in carried)
+        case When(results=chosen):
+            return tuple(entry.out for entry in chosen)
         case _:
             return (statement.out,)
 

@@ -171,11 +171,12 @@ class Indices(Statements, ABC):
     def valid(self, dim: Dim, scope: Scope) -> Value:
         """Which lanes of a dimension exist."""
         whole = self.span(dim, scope)
+        # In a branch of a loop's body the index tile may be that of the body.
+        where = next((candidate for candidate in scope.chain() if candidate.dim is dim), whole.scope)
         key = ("valid", dim.name)
-        found = whole.scope.memo.get(key)
+        found = where.memo.get(key)
         if found is None:
-            found = self.let(whole.scope, "compare", (whole, self.stop(dim)), "i1", ("lt",), name=dim.name + "_in")
-            whole.scope.memo[key] = found
+            found = where.memo[key] = self.let(where, "compare", (whole, self.stop(dim)), "i1", ("lt",), name=dim.name + "_in")
         return found
 
     def masked(self, value: Value, dim: Dim, neutral: float, scope: Scope) -> Value:

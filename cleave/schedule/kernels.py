@@ -21,7 +21,7 @@ from .partition import Item, Source, needs, problem_of
 from .pieces import in_pieces, variants
 from .plans import launches, least_plans, plans
 from .problem import Problem
-from .program import Buffer, For, Kernel, LibraryCall, renamed, walk
+from .program import Buffer, For, Kernel, LibraryCall, When, renamed, walk
 from .raster import group_of, may_persist, may_reorder
 from .roles import Dim, Pieces, Plan
 from .sizes import Sizes
@@ -42,9 +42,10 @@ class ScheduleOptions:
     passes over the values stored between kernels when a large graph is fused. `ranked`: ways to run a kernel that are kept to be
     timed; `partitions`: ways to divide a graph into kernels kept beside the best.
 
-    With `peel`, loops may have a body without masks beside the masked one; with `boxes`, dots may load by descriptor; with `diagonal`, sums
-    of products in loops with dots may be dots; with `orders`, the tiles of products of matrices that take the machine more than one round
-    may be run in other orders (see `cleave.schedule.raster`); with `bounds`, threads may have fewer registers than they seem to need.
+    With `peel`, loops may have a body without masks beside the masked one, or branch past masks; with `boxes`, dots may load by descriptor;
+    with `diagonal`, sums of products in loops with dots may be dots; with `orders`, the tiles of products of matrices that take the machine
+    more than one round may be run in other orders (see `cleave.schedule.raster`); with `bounds`, threads may have fewer registers than they
+    seem to need.
 
     With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to
     be timed, whatever the model finds.
@@ -213,8 +214,8 @@ class Kernels:
     def _variants(self, problem: Problem, plan: Plan, coarse: bool) -> Iterator[tuple[Plan, Measure]]:
         """
         A plan with what it costs. Unless `coarse`, also with the programs that have most steps first, where they differ, and where
-        `peel` wants it with loops that have a body without masks, after one another and where there are three with the outer ones joined;
-        each of these with `boxes` also with loads by descriptor. Where its loop waits for what no dot reads, `diagonal` makes that a dot.
+        `peel` wants it with loops that have a body without masks, and with ones that branch past their masks; each of these with `boxes`
+        also with loads by descriptor. Where its loop waits for what no dot reads, `diagonal` makes that a dot.
         """
         for tried, measured in self._bodies(problem, plan, coarse):
             yield tried, measured
@@ -246,14 +247,12 @@ class Kernels:
             with suppress(InfeasibleError):
                 yield other, measure(kernel(other), problem.sizes)
         if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
-            before = _loops(measured.kernel)
-            for joined in (False, True):
-                plan = replace(plan, peeled=True, joined=joined)
-                peeled = kernel(plan)
-                if (count := _loops(peeled)) == before:
-                    break
-                yield plan, measure(peeled, problem.sizes)
-                before = count
+            peeled = replace(plan, peeled=True)
+            if _count(For, bodies := kernel(peeled)) != _count(For, measured.kernel):
+                yield peeled, measure(bodies, problem.sizes)
+            branching = replace(plan, branching=True)
+            if _count(When, branched := kernel(branching)):
+                yield branching, measure(branched, problem.sizes)
 
     def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
         """
@@ -292,7 +291,7 @@ class Kernels:
         if not found:
             return ()
         # The model does not tell apart what is within a fiftieth: then simpler code wins, and what leaves registers free. Where ways are
-        # to be timed, loops with a second body, descriptors, sums as diagonals and other orders of tiles are taken for their times alone.
+        # to be timed, loops with branches or a second body, descriptors, sums as diagonals and other orders of tiles are taken for theirs.
         asked = self.options.compare
         plain = [choice for choice in found if not (asked and choice.plan.special)] or found
         least = min(choice.cost.seconds for choice in plain)
@@ -301,7 +300,7 @@ class Kernels:
             close,
             key=lambda choice: (
                 choice.plan.packed,
-                choice.plan.peeled,
+                choice.plan.peeled or choice.plan.branching,
                 choice.plan.reordered,
                 bool(choice.plan.descending),
                 choice.cost.registers > 224,
@@ -381,8 +380,8 @@ def _longest_first(problem: Problem, plan: Plan, measured: Measure) -> list[Plan
     return [replace(plan, raster=order, descending=name)] if len(dim.axes) == 1 and problem.sizes.fixed(dim.axes[0]) else []
 
 
-def _loops(kernel: Kernel) -> int:
-    return sum(isinstance(statement, For) for statement in walk(kernel.body))
+def _count(kind: type[For | When], kernel: Kernel) -> int:
+    return sum(isinstance(statement, kind) for statement in walk(kernel.body))
 
 
 def _varied(best: Choice, rest: Sequence[Choice], count: int) -> list[Choice]:

@@ -18,7 +18,7 @@ orders memory as a GPU of NVIDIA's does; see `Target.publishes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeVar
@@ -153,7 +153,7 @@ class Join:
         return index, count
 
 
-def _restore(table: dict[_Key, _Held], before: dict[_Key, _Held]) -> None:
+def _restore(table: MutableMapping[_Key, _Held], before: dict[_Key, _Held]) -> None:
     table.clear()
     table.update(before)
 

@@ -148,12 +148,13 @@ def _run_segment(
 ) -> dict[int, Value]:
     """One loop over part of a dimension, from the accumulators before it to those after it."""
     scope, close = emitter.open_loop(dim, home, (segment.start, segment.stop))
-    if segment.gap is not None:
-        _leave_out(emitter, dim, scope, *segment.gap)
+    if segment.between is not None:
+        scope.edge = _edge(emitter, dim, scope, *segment.between)
+        scope.decided = segment.true
     inner = {node.id: _inside(emitter, state[node.id], scope) for node in members}
     new: dict[int, Value] = {}
     alphas: dict[int, Value] = {}
-    with emitter.assuming(segment.true, dim if segment.whole else None, scope):
+    with emitter.assuming(segment.true if segment.between is None else frozenset(), dim if segment.whole else None, scope):
         shifts = [node for node in members if node.kind == "shift"]
         for node in shifts:
             old = inner[node.id]
@@ -185,12 +186,12 @@ def _run_segment(
     return out
 
 
-def _leave_out(emitter: Emitter, dim: Dim, scope: Scope, first: Value, gap: Value) -> None:
-    """Makes the steps of a loop from an index on those for what is further by a length."""
+def _edge(emitter: Emitter, dim: Dim, scope: Scope, low: Value | None, high: Value | None) -> Value:
+    """Whether a step begins before one index or not before another."""
     step = emitter.first(dim, scope)
-    beyond = emitter.let(scope, "compare", (step, first), "i1", ("ge",))
-    moved = emitter.let(scope, "select", (beyond, gap, emitter.constant(0, "index")), "index")
-    scope.memo["index", dim.name] = emitter.let(scope, "add", (step, moved), "index", name=step.var.name)
+    sides = (("lt", low), ("ge", high))
+    ends = [emitter.let(scope, "compare", (step, end), "i1", (kind,), name="edge") for kind, end in sides if end is not None]
+    return ends[0] if len(ends) == 1 else emitter.let(scope, "or", ends, "i1", name="edge")
 
 
 def _inside(emitter: Emitter, state: Value, scope: Scope) -> Value:

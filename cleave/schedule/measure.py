@@ -13,7 +13,7 @@ from math import prod
 
 from .hazards import reads
 from .nodes import FLOATS
-from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait
+from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait, When
 from .program import walk as statements_of
 from .sizes import Sizes
 
@@ -39,6 +39,8 @@ EXPENSIVE = (
     "div",
     "pow",
 )
+BRANCHES = 0.5
+"""The share of the steps of a loop that are taken to run a branch where it is not known."""
 SECOND_READ = 0.25
 """What a second read of the same tile costs in cache traffic: most of it is still in the first-level cache."""
 
@@ -133,6 +135,8 @@ class Measure:
         self.varying: frozenset[str] = frozenset()
         self.sorted = False
         self.within = (1.0,) * len(places)
+        self.conditions: dict[int, Let] = {}
+        self.walked: tuple[For, tuple[int, ...], tuple[int, ...]] | None = None
         self.body(kernel.body, 1.0, False)
         self.longest = max(self.steps)
 
@@ -180,6 +184,8 @@ class Measure:
                     self._dot(a, b, out, acc, trips)
                 case For():
                     self._loop(statement, trips)
+                case When():
+                    self._branch(statement)
                 case Last():
                     self.arrivals = max(1, *self.scalars.get(id(statement.count), (1,)))
                     every, self.counts, steps = self.counts, self.last, self.steps
@@ -190,8 +196,8 @@ class Measure:
 
     def _let(self, op: Let, trips: float) -> None:
         if op.out.type.dtype == "index":
-            # Index tiles stand for the element in their middle. A choice of steps says in which order a loop takes them, not which.
-            self.sources[id(op.out)] = frozenset() if op.kind == "select" else self._from(op.args)
+            # Index tiles stand for the element in their middle.
+            self.sources[id(op.out)] = self._from(op.args)
             if any(id(arg) in self.guessed for arg in op.args):
                 self.guessed.add(id(op.out))
             known = [values for arg in op.args if (values := self.scalars.get(id(arg))) is not None]
@@ -208,6 +214,8 @@ class Measure:
                 return
         if op.kind in ("constant", "broadcast"):
             return
+        if op.out.type.dtype == "i1":
+            self.conditions[id(op.out)] = op
         if op.kind == "add" and all(id(arg) in self.chained for arg in op.args):
             # Chains of one sum: the next begins when the last is added, and takes its place.
             kept, done = (self.chained[id(arg)] for arg in op.args)
@@ -284,7 +292,7 @@ class Measure:
         unknown = (0,) * len(self.places)
         starts, stops = self.scalars.get(id(op.start), unknown), self.scalars.get(id(op.stop), unknown)
         self.varying = self.varying | self._from((op.start, op.stop))
-        counts = [max(0, -(-(stop - start) // op.step)) for start, stop in zip(starts, stops, strict=True)]
+        counts = tuple(max(0, -(-(stop - start) // op.step)) for start, stop in zip(starts, stops, strict=True))
         self.scalars[id(op.index)] = tuple(start + (count // 2) * op.step for start, count in zip(starts, counts, strict=True))
         unsure = id(op.start) in self.guessed or id(op.stop) in self.guessed
         self.begun += sum(before for before, count in zip(self.within, counts, strict=True) if count or unsure) / len(self.places)
@@ -300,9 +308,42 @@ class Measure:
         if loads and any(isinstance(each, Dot) for each in op.body):
             self.stalled += max(self.within)
         outside, self.staged = self.staged, Staged()
+        around, self.walked = self.walked, (op, starts, counts)
         self.body(op.body, average, True)
         outside.enclose(self.staged)
-        self.staged, self.within = outside, outer
+        self.staged, self.within, self.walked = outside, outer, around
+
+    def _branch(self, op: When) -> None:
+        """Counts the body for the steps that run it; what it loads is not loaded ahead."""
+        shares = self._shares(op.condition) or (BRANCHES,) * len(self.places)
+        outer, self.within = self.within, tuple(before * share for before, share in zip(self.within, shares, strict=True))
+        self.body(op.body, sum(self.within) / len(self.places), False)
+        self.within = outer
+        for entry in op.results:
+            self.sources[id(entry.out)] = self._from((entry.value, entry.other))
+
+    def _shares(self, condition: Var) -> tuple[float, ...] | None:
+        """
+        In how many of the steps of the loop around a condition is true, as a share, for each sampled program: one that compares the step
+        with a known index, or says that either of two such is true, which are taken to exclude each other.
+        """
+        match self.conditions.get(id(condition)):
+            case Let(kind="or", args=args):
+                each = [self._shares(arg) for arg in args]
+                known = [shares for shares in each if shares is not None]
+                return tuple(min(1.0, sum(both)) for both in zip(*known, strict=True)) if len(known) == len(each) else None
+            case Let(kind="compare", args=(index, end), attr=("lt" | "ge" as side,)) if self.walked is not None:
+                loop, starts, counts = self.walked
+                ends = self.scalars.get(id(end))
+                if index is not loop.index or ends is None or id(end) in self.guessed:
+                    return None
+                shares: list[float] = []
+                for first, count, stop in zip(starts, counts, ends, strict=True):
+                    below = min(count, max(0, -(-(stop - first) // loop.step)))
+                    shares.append((below if side == "lt" else count - below) / max(1, count))
+                return tuple(shares)
+            case _:
+                return None
 
 
 def measure(kernel: Kernel, sizes: Sizes) -> Measure:
@@ -371,7 +412,7 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
     def scan(part: Sequence[Statement]) -> None:
         for statement in part:
             match statement:
-                case For(body=inner) | Last(body=inner):
+                case For(body=inner) | When(body=inner) | Last(body=inner):
                     scan(inner)
                 case Dot(a=a, b=b, out=out):
                     wide = out.type.dims[-2][1] >= 64
@@ -394,15 +435,19 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
 
 def _feeding(body: Sequence[Statement]) -> frozenset[int]:
     """The variables that dots read, as they are or computed from."""
-    made = {id(statement.out): statement for statement in statements_of(tuple(body)) if isinstance(statement, Let)}
+    made: dict[int, tuple[Var, ...]] = {}
+    for statement in statements_of(tuple(body)):
+        if isinstance(statement, Let):
+            made[id(statement.out)] = statement.args
+        elif isinstance(statement, When):
+            made |= {id(entry.out): (statement.condition, entry.value, entry.other) for entry in statement.results}
     pending = [side for statement in statements_of(tuple(body)) if isinstance(statement, Dot) for side in (statement.a, statement.b)]
     out: set[int] = set()
     while pending:
         var = pending.pop()
         if id(var) not in out:
             out.add(id(var))
-            maker = made.get(id(var))
-            pending += maker.args if maker is not None else ()
+            pending += made.get(id(var), ())
     return frozenset(out)
 
 

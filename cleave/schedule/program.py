@@ -161,6 +161,24 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One of two tiles of a type: the value made by a body where that is run, the other value where it is not, and the name after."""
+
+    value: Var
+    other: Var
+    out: Var
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The body is run where `condition`, a scalar of type i1, is true. Of what it makes, `results` alone are seen after it."""
+
+    condition: Var
+    results: tuple[Either, ...]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Last:
     """
     The body is run once, by the last of `count` programs of the launch that come here with the same element of `counter`. It may read
@@ -185,7 +203,7 @@ class Release:
     """The next launch may begin, if it is an early one, once every program of this one came here or ended."""
 
 
-Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For | Last | Wait | Release
+Statement: TypeAlias = Let | Range | Load | Store | Reduce | Dot | For | When | Last | Wait | Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +325,7 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement, those with bodies before them."""
     for statement in body:
         yield statement
-        if isinstance(statement, For | Last):
+        if isinstance(statement, For | When | Last):
             yield from walk(statement.body)
 
 
@@ -319,7 +337,7 @@ def renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     memo |= {id(buffer): replace(buffer, name=names.get(buffer.name, buffer.name)) for buffer in (*kernel.buffers, *used)}
     out = deepcopy(kernel, memo)
     for statement in walk(out.body):
-        var = None if isinstance(statement, Store | For | Last | Wait | Release) else statement.out
+        var = None if isinstance(statement, Store | For | When | Last | Wait | Release) else statement.out
         if var is not None and var.name in names:
             was, var.name = var.name, names[var.name]
             if isinstance(statement, Load):

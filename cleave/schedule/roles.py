@@ -48,8 +48,8 @@ class Plan:
     `group`, so many tiles of its first dimension run with all of the second before the next ones. Where it is `persistent`, at most so many
     programs are launched, which run the tiles in turn; see `cleave.schedule.raster`.
 
-    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `joined` too, tiles that need
-    one on either side of these share a loop. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
+    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `branching`, loops with masks
+    branch past them in these. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
     dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
     the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of products of two
     rows are made by dots; see `cleave.schedule.diagonal`. Where `max_registers` is not 0, a thread has no more, so that more programs run
@@ -61,7 +61,7 @@ class Plan:
     num_warps: int = 4
     num_stages: int = 3
     peeled: bool = False
-    joined: bool = False
+    branching: bool = False
     descending: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
@@ -81,7 +81,7 @@ class Plan:
     @property
     def special(self) -> bool:
         """Whether it is one that only its time can speak for."""
-        return self.peeled or self.descriptors or self.diagonal or self.reordered or bool(self.max_registers)
+        return self.peeled or self.branching or self.descriptors or self.diagonal or self.reordered or bool(self.max_registers)
 
     @property
     def reordered(self) -> bool:
@@ -96,13 +96,13 @@ class Plan:
     def __str__(self) -> str:
         order = f", from the last {self.descending}" if self.descending else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
-        peeled = ", peeled, its ends joined" if self.joined else ", peeled" if self.peeled else ""
+        walked = ", peeled" if self.peeled else ", branching at masks" if self.branching else ""
         boxes, squares = ", by descriptor" if self.descriptors else "", ", sums as diagonals" if self.diagonal else ""
         grouped = f", {self.raster[0]} in groups of {self.group}" if self.group else ""
         turns = f", in turn by {self.persistent} programs" if self.persistent else ""
         bound = f" of at most {self.max_registers} registers" if self.max_registers else ""
         launch = f"{self.num_warps} warps{bound}, {self.num_stages} stages"
-        return f"{_spelled(self.dims)}; {launch}{peeled}{boxes}{squares}{order}{grouped}{turns}{then}"
+        return f"{_spelled(self.dims)}; {launch}{walked}{boxes}{squares}{order}{grouped}{turns}{then}"
 
 
 def _spelled(dims: tuple[Dim, ...]) -> str:

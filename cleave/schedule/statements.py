@@ -7,7 +7,8 @@ open, and a loop is appended to the scope around it when it closes, so definitio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,19 +32,31 @@ class InfeasibleError(Exception):
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """An open block of statements: the root, or the body of a loop over `dim`. `running` are shifts that change in this loop."""
+    """
+    An open block of statements: the root, the body of a loop over `dim`, or a branch in one. `running` are shifts that change in this
+    loop. The conditions `decided`, by node, hold in all of its steps but where the scalar `edge` is true.
+    """
 
     dim: Dim | None = None
     parent: Scope | None = None
     statements: list[Statement] = field(default_factory=lambda: [])
-    memo: dict[Any, Value] = field(default_factory=lambda: {})
+    memo: MutableMapping[Any, Value] = field(default_factory=lambda: {})
     running: dict[int, Value] = field(default_factory=lambda: {})
+    decided: frozenset[int] = frozenset()
+    edge: Value | None = None
 
     def chain(self) -> list[Scope]:
         """This scope and those around it, innermost first."""
         out: list[Scope] = [self]
         while out[-1].parent is not None:
             out.append(out[-1].parent)
+        return out
+
+    def branch(self) -> Scope:
+        """A part of this loop's body that is not always run: it knows what the body made so far, which knows nothing of the branch."""
+        assert self.dim is not None, "branches are in loops"
+        out = Scope(self.dim, self, memo=ChainMap({}, self.memo), running=self.running)
+        out.memo["index", self.dim.name] = Value(self.memo["index", self.dim.name].var, out)
         return out
 
 

@@ -181,16 +181,38 @@ class KernelText:
         self.depth -= 1
 
     def condition(self, op: scf.IfOp) -> None:
-        """An `if` without results. Raises: CleaveError for another."""
-        if op.results or op.false_region.blocks:
-            raise CleaveError(op, "has results or an else branch, which have no Triton form here")
+        """
+        An `if`, each result a variable that is assigned before it and at the end of the body. Raises: CleaveError for one with an else
+        branch that does more than yield.
+        """
+        kept = self.kept(op)
+        names: list[str] = []
+        for other, result in zip(kept, op.results, strict=True):
+            expression = self.full(other)
+            name = expression.text
+            if not _is_spent(other, op) or expression.reads != frozenset((name,)) or name in names:
+                name = self.names.fresh(result.name_hint or "kept")
+                self.assign(name, expression, _comment_of(other))
+            names.append(name)
         self.line(f"if {self.stripped(op.cond).text}:")
         self.depth += 1
         before = len(self.lines)
-        self.block(op.true_region.block)
+        block = op.true_region.block
+        self.block(block)
+        made = block.last_op.operands if isinstance(block.last_op, scf.YieldOp) else ()
+        self.carry(names, [self.full(value) for value in made], [_comment_of(value) for value in made])
+        for name, result in zip(names, op.results, strict=True):
+            self.known[result] = variable(name, result)
         if len(self.lines) == before:
             self.line("pass")
         self.depth -= 1
+
+    def kept(self, op: scf.IfOp) -> Sequence[SSAValue]:
+        """What an `if` gives where its body is not run. Raises: CleaveError where that is to be computed."""
+        inner = [each for block in op.false_region.blocks for each in block.ops]
+        if any(not isinstance(each, scf.YieldOp) for each in inner):
+            raise CleaveError(op, "has an else branch that does more than yield, which has no Triton form here")
+        return [value for each in inner for value in each.operands]
 
     def carry(self, names: Sequence[str], values: Sequence[Expression], comments: Sequence[str]) -> None:
         """Assigns the carried variables, each after the others' new values have read its old one."""
@@ -404,6 +426,12 @@ def _users(value: SSAValue) -> list[Operation]:
         else:
             out.append(use.operation)
     return out
+
+
+def _is_spent(value: SSAValue, op: scf.IfOp) -> bool:
+    """Whether a value made beside an `if` is read by nothing else, so that its variable may be assigned another."""
+    beside = isinstance(value.owner, Operation) and value.owner.parent is op.parent
+    return beside and all(op.is_ancestor(user) for user in _users(value))
 
 
 def _comment(op: Operation) -> str:

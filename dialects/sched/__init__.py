@@ -66,6 +66,11 @@ from cleave.dialects.sched.elementwise import (
     TanhOp,
     UnaryOp,
 )
+from cleave.dialects.sched.flow import (
+    ForOp,
+    IfOp,
+    YieldOp,
+)
 from cleave.dialects.sched.host import (
     LIBRARY_CALLEES,
     AllocateOp,
@@ -91,10 +96,8 @@ from cleave.dialects.sched.overlap import (
 )
 from cleave.dialects.sched.tiles import (
     DotOp,
-    ForOp,
     RangeOp,
     ReduceOp,
-    YieldOp,
 )
 from cleave.dialects.sched.types import (
     INDEX,
@@ -154,6 +157,7 @@ Sched = Dialect(
         DotOp,
         YieldOp,
         ForOp,
+        IfOp,
         LastOp,
         WaitOp,
         ReleaseOp,
@@ -200,6 +204,7 @@ __all__ = [
     "ForOp",
     "GeluOp",
     "GeluTanhOp",
+    "IfOp",
     "KernelOp",
     "LastOp",
     "LaunchFuncOp",

@@ -106,6 +106,38 @@ sched.kernel @last (%p: !sched.buffer<[s : ?, m : 1], f32>, %c: !sched.buffer<[t
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
 
+// A branch: its results are made in its body or are tiles that there are without it; one without results is there for what it stores.
+sched.kernel @branch (%x: !sched.buffer<[m : 1], f32>, %y: !sched.buffer<[m : 1], f32>) sizes (%m_size = m)
+    grid (%m0 = m by 4 count ceildiv(m, 4)) warps 1 stages 1 {
+  %zero = sched.constant 0.0 : !sched.tile<[], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 4], index>
+  %a = sched.load %x [m = %m] : !sched.tile<[m = 4], f32>
+  %b = sched.neg %a : !sched.tile<[m = 4], f32>
+  %edge = sched.compare ge %m0, %m_size : !sched.tile<[], i1>
+  %c, %d = sched.if %edge {
+    %in = sched.compare lt %m, %m_size : !sched.tile<[m = 4], i1>
+    %e = sched.select %in, %a, %zero : !sched.tile<[m = 4], f32>
+    sched.yield %e, %a
+  } else %a, %b {note = "both"}
+  %f = sched.add %c, %d : !sched.tile<[m = 4], f32>
+  sched.if %edge {
+    sched.store %f to %y [m = %m]
+  }
+  sched.if %edge {}
+}
+// CHECK-LABEL: @branch
+// CHECK:         %c, %d = sched.if %edge {
+// CHECK-NEXT:      %in = sched.compare lt %m, %m_size : !sched.tile<[m = 4], i1>
+// CHECK-NEXT:      %e = sched.select %in, %a, %zero : !sched.tile<[m = 4], f32>
+// CHECK-NEXT:      sched.yield %e, %a
+// CHECK-NEXT:    } else %a, %b {note = "both"}
+// CHECK-NEXT:    %f = sched.add %c, %d : !sched.tile<[m = 4], f32>
+// CHECK-NEXT:    sched.if %edge {
+// CHECK-NEXT:      sched.store %f to %y [m = %m]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    sched.if %edge {
+// CHECK-NEXT:    }
+
 // Elementwise operations broadcast by name; every one of them.
 sched.kernel @elementwise () warps 4 stages 3 {
   %x = sched.constant 1.5 : !sched.tile<[m = 4], f32>

@@ -496,3 +496,113 @@ sched.program @p sizes [] () -> () {
   sched.launch_func @f() grid [] scalars [] warps 1 stages 1 registers 8
 }
 // CHECK: sched.launch_func: a thread has at most 8 registers; use 16 to 255
+
+// -----
+
+// One condition for all lanes.
+sched.kernel @k () sizes (%m_size = m) {
+  %m = sched.range %m_size : !sched.tile<[m = 4], index>
+  %lanes = sched.compare lt %m, %m_size : !sched.tile<[m = 4], i1>
+  sched.if %lanes {}
+}
+// CHECK: sched.if: the condition is !sched.tile<[m = 4], i1>; a scalar of i1 is needed
+
+// -----
+
+// An index is no truth value.
+sched.kernel @k () sizes (%m_size = m) {
+  sched.if %m_size {}
+}
+// CHECK: sched.if: the condition is !sched.tile<[], index>; a scalar of i1 is needed
+
+// -----
+
+// What a branch gives does not depend on the way in type.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %y = sched.constant 0.0 : !sched.tile<[m = 4], f16>
+  %z = sched.if %c {
+    sched.yield %y
+  } else %x
+}
+// CHECK: sched.if: the body yields !sched.tile<[m = 4], f16>; after 'else' there is !sched.tile<[m = 4], f32>
+
+// -----
+
+// A result has a value either way.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  sched.if %c {
+    sched.yield %x
+  }
+}
+// CHECK: sched.if: the body yields !sched.tile<[m = 4], f32>; after 'else' there is nothing
+
+// -----
+
+// Nor is there another one without the body's.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = "sched.if"(%c, %x) ({
+    sched.yield
+  }) : (!sched.tile<[], i1>, !sched.tile<[m = 4], f32>) -> !sched.tile<[m = 4], f32>
+}
+// CHECK: sched.if: the body yields nothing; after 'else' there is !sched.tile<[m = 4], f32>
+
+// -----
+
+// Results have the types of what they are.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = "sched.if"(%c, %x) ({
+    sched.yield %x
+  }) : (!sched.tile<[], i1>, !sched.tile<[m = 4], f32>) -> !sched.tile<[m = 4], f16>
+}
+// CHECK: sched.if: the results do not have the types of the tiles after 'else'
+
+// -----
+
+// Nothing is carried into a branch.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  "sched.if"(%c) ({
+  ^bb0(%x: !sched.tile<[], i1>):
+    sched.yield
+  }) : (!sched.tile<[], i1>) -> ()
+}
+// CHECK: sched.if: the body takes no arguments
+
+// -----
+
+// A branch has a body.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  %x = sched.constant 0.0 : !sched.tile<[m = 4], f32>
+  %z = sched.if %c else %x
+}
+// CHECK: sched.if: Expected region!
+
+// -----
+
+// Not even in generic form is it without one.
+sched.kernel @k () {
+  %c = sched.constant true : !sched.tile<[], i1>
+  "sched.if"(%c) : (!sched.tile<[], i1>) -> ()
+}
+// CHECK: sched.if: Expected 1 region, but got 0
+
+// -----
+
+// What a body makes is not seen after it.
+sched.kernel @k (%y: !sched.buffer<[], f32>) {
+  %c = sched.constant true : !sched.tile<[], i1>
+  sched.if %c {
+    %x = sched.constant 0.0 : !sched.tile<[], f32>
+  }
+  sched.store %x to %y []
+}
+// CHECK: sched.store: %x is used but not defined

@@ -127,6 +127,39 @@ sched.kernel @last (%p: !sched.buffer<[s : 8, m : 1], f32>, %c: !sched.buffer<[t
 
 // -----
 
+// A branch keeps what is made for it alone: index tiles, the broadcasts of its masks, constants; else it gives what there is.
+sched.kernel @branch (%x: !sched.buffer<[m : 16, k : 1], f32>, %y: !sched.buffer<[m : 16, k : 1], f32>)
+    grid (%m0 = m by 16 count 4) warps 1 stages 2 {
+  %zero = sched.constant 0 : !sched.tile<[], index>
+  %none = sched.constant -inf : !sched.tile<[], f32>
+  %m = sched.range %m0 : !sched.tile<[m = 16], index>
+  %k = sched.range %zero : !sched.tile<[k = 16], index>
+  %t = sched.load %x [m = %m, k = %k] : !sched.tile<[m = 16, k = 16], f32>
+  %edge = sched.compare eq %m0, %zero : !sched.tile<[], i1>
+  %out = sched.if %edge {
+    %live = sched.compare le %k, %m : !sched.tile<[m = 16, k = 16], i1>
+    %masked = sched.select %live, %t, %none : !sched.tile<[m = 16, k = 16], f32>
+    sched.yield %masked
+  } else %t
+  sched.store %out to %y [m = %m, k = %k]
+}
+// CHECK-LABEL: @branch
+// CHECK-NOT:     dense<0xff800000>
+// CHECK:         %t = tt.load
+// CHECK:         %edge = tt.cmpi eq, %m0, {{.*}} : i32
+// CHECK-NEXT:    %out = scf.if %edge -> (tensor<16x16xf32>) {
+// CHECK:           %m = arith.addi
+// CHECK:           %live = tt.cmpi sle
+// CHECK:           arith.constant {{.*}}0xff800000
+// CHECK:           %masked = tt.select %live, %t, {{.*}}
+// CHECK-NEXT:      scf.yield %masked : tensor<16x16xf32>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %t : tensor<16x16xf32>
+// CHECK-NEXT:    }
+// CHECK:         tt.store {{.*}}, %out
+
+// -----
+
 // A load by descriptor: one description before the loop, of what lies behind the indices that are numbers, and a transposition of what is read.
 sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, %y: !sched.buffer<[d : 64, n : 1], f16>)
     sizes (%n_size = n) grid (%b0 = b by 1 count b) warps 4 stages 3 {

@@ -64,3 +64,38 @@ sched.kernel @last (%p: !sched.buffer<[s : 32, m : 1], f32>, %c: !sched.buffer<[
 // CHECK:              tl.store([[AT]], 0)
 // CHECK:              x = tl.load({{.*}}cache_modifier=".cg")
 // CHECK:              tl.store(z_ptr + {{.*}}, tl.sum(x, 0))
+
+// A branch assigns its results' variables: that of a tile which nothing else reads, or one of their own, set before.
+sched.kernel @branch (%x: !sched.buffer<[i : 1], f32>, %y: !sched.buffer<[i : 1], f32>) sizes (%size = k) warps 1 stages 1 {
+  %one = sched.constant 1 : !sched.tile<[], index>
+  %two = sched.constant 2 : !sched.tile<[], index>
+  %i = sched.range %one : !sched.tile<[i = 4], index>
+  %spent = sched.load %x [i = %i] : !sched.tile<[i = 4], f32>
+  %read = sched.load %x [i = %i] evict evict_first : !sched.tile<[i = 4], f32>
+  %more = sched.compare ge %size, %two : !sched.tile<[], i1>
+  %a, %b, %c = sched.if %more {
+    %half = sched.mul %spent, %read : !sched.tile<[i = 4], f32>
+    %both = sched.add %spent, %half : !sched.tile<[i = 4], f32>
+    %exp = sched.exp %half : !sched.tile<[i = 4], f32>
+    sched.yield %exp, %both, %spent
+  } else %spent, %read, %spent
+  %d = sched.sub %a, %b : !sched.tile<[i = 4], f32>
+  %e = sched.mul %d, %c : !sched.tile<[i = 4], f32>
+  %f = sched.max %e, %read : !sched.tile<[i = 4], f32>
+  sched.if %more {
+    sched.store %f to %y [i = %i]
+  }
+}
+// CHECK:      def branch(x_ptr, y_ptr, size):
+// CHECK:          spent = tl.load(
+// CHECK-NEXT:     read = tl.load(
+// CHECK:          more = size >= 2
+// CHECK-NEXT:     b = read
+// CHECK-NEXT:     c = spent
+// CHECK-NEXT:     if more:
+// CHECK-NEXT:         half = spent * read
+// CHECK-NEXT:         b = spent + half
+// CHECK-NEXT:         c = spent
+// CHECK-NEXT:         spent = tl.exp(half)
+// CHECK:          if more:
+// CHECK-NEXT:         tl.store(

@@ -17,7 +17,7 @@ from cleave.algebra import stabilize
 from cleave.graph import Graph, Op
 from cleave.reference.sched import TileFault
 from cleave.schedule import ScheduleOptions
-from cleave.schedule.program import Dot, For, Let, Load, Program, Reduce, Statement
+from cleave.schedule.program import Dot, For, Let, Load, Program, Reduce, Statement, When
 from cleave.search.verify import Verifier
 
 from .pipeline import alternatives, exact, run_tiles, scheduled
@@ -28,8 +28,8 @@ Change = Callable[[Statement], Statement | None]
 
 
 def changed(statement: Statement, change: Change, at: Iterator[int], wanted: int) -> Statement:
-    """The statement with the `wanted`-th place that `change` applies to changed, loops included."""
-    if isinstance(statement, For):
+    """The statement with the `wanted`-th place that `change` applies to changed, loops and branches included."""
+    if isinstance(statement, For | When):
         return replace(statement, body=tuple(changed(inner, change, at, wanted) for inner in statement.body))
     mutant = change(statement)
     return statement if mutant is None or next(at) != wanted else mutant

@@ -11,7 +11,7 @@ import pytest
 from cleave.extents import extent
 from cleave.reference.dtypes import rounded
 from cleave.reference.sched import TileFault, run_program
-from cleave.schedule.program import Buffer, For, Kernel, Last, Launch, Let, Load, Program, Store
+from cleave.schedule.program import Buffer, For, Kernel, Last, Launch, Let, Load, Program, Store, When
 from tests import tile_programs
 from tests.tile_programs import CASES
 
@@ -42,7 +42,7 @@ def _edited(program: Program, edit: Any) -> Program:
     """The program with `edit` applied to every statement."""
 
     def through(body: Any) -> Any:
-        return tuple(replace(edit(s), body=through(s.body)) if isinstance(s, For | Last) else edit(s) for s in body)
+        return tuple(replace(edit(s), body=through(s.body)) if isinstance(s, For | When | Last) else edit(s) for s in body)
 
     return replace(program, kernels=tuple(replace(kernel, body=through(kernel.body)) for kernel in program.kernels))
 
@@ -159,6 +159,44 @@ def test_the_last_program_sees_only_programs_that_arrived_where_it_did() -> None
     body = (*kernel.body[:-1], *made, replace(last, index=(("tile", parity),)))
     with pytest.raises(TileFault, match=r"load of partial reads what another program of the launch wrote$"):
         run_program(replace(program, kernels=(replace(kernel, body=body),)), case.inputs(), case.symbols)
+
+
+def test_a_branch_that_is_never_run_changes_the_value() -> None:
+    """But for the last row of a tile, which has no lanes beyond the diagonal."""
+    case = CASES["triangle"]
+    program = case.program()
+    never = tile_programs.scalar("never", "i1")
+    (kernel,) = program.kernels
+    program = replace(program, kernels=(replace(kernel, body=(Let(never, "constant", (), (0,)), *kernel.body)),))
+    program = _edited(program, lambda s: replace(s, condition=never) if isinstance(s, When) else s)
+    (result,) = run_program(program, case.inputs(), case.symbols)
+    assert np.flatnonzero(np.isclose(result, case.expected(*case.inputs()))).tolist() == [15, 31]
+
+
+def test_what_a_branch_makes_is_not_seen_after_it() -> None:
+    """Not even by a step whose branch was run."""
+
+    def peek(s: Any) -> Any:
+        return replace(s, results=tuple(replace(entry, other=entry.value) for entry in s.results)) if isinstance(s, When) else s
+
+    with pytest.raises(TileFault, match="'chosen' is used before it is made"):
+        _run("triangle", peek)
+
+
+def test_a_branch_gives_one_type() -> None:
+    narrow = tile_programs.scalar("narrow", "f32")
+
+    def edit(s: Any) -> Any:
+        return replace(s, results=(replace(s.results[0], other=narrow), *s.results[1:])) if isinstance(s, When) else s
+
+    with pytest.raises(TileFault, match="'part' is one of two tiles that differ in type"):
+        _run("triangle", edit)
+
+
+def test_a_branch_has_a_scalar_condition() -> None:
+    index = tile_programs.scalar("index")
+    with pytest.raises(TileFault, match=r"condition 'index' has type \[\] index"):
+        _run("triangle", lambda s: replace(s, condition=index) if isinstance(s, When) else s)
 
 
 def test_a_counter_that_is_not_full_is_a_fault() -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 SCRIPT = """
 from cleave.bridge.sched import module_of
+from cleave.schedule import ScheduleOptions
 from tests.schedule.programs import attention, norm_linear, scheduled, split_attention
 for graph in (attention(b="2", g="2", r="4", m="30", n="70", mask="window", lse=True), norm_linear(gated=True), split_attention(lse=True)):
     print(module_of(scheduled(graph)))
+large = attention(b="4", g="8", m="4000", n="4000", d="128", e="128", mask="causal")
+print(module_of(scheduled(large, options=ScheduleOptions(peel=True))))
 """
 
 
@@ -22,5 +25,5 @@ def test_the_hash_seed_changes_nothing() -> None:
         root = Path(__file__).parents[2]
         made = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, cwd=root, capture_output=True, text=True, check=True)
         texts.append(made.stdout)
-    assert "sched.kernel" in texts[0]
+    assert "sched.kernel" in texts[0] and "sched.if" in texts[0]
     assert texts[0] == texts[1] == texts[2]

@@ -54,8 +54,8 @@ def every_plan(
     found = [plan for plan in plans(problem, 100000) if wanted(plan)]
     ran = 0
     for plan in found[:: max(1, len(found) // most)]:
-        for peeled, joined in ((False, False), (True, False), (True, True)):
-            chosen = replace(change(plan), peeled=peeled, joined=joined)
+        for peeled, branching in ((False, False), (True, False), (False, True)):
+            chosen = replace(change(plan), peeled=peeled, branching=branching)
             try:
                 kernel = KernelEmitter(problem, chosen).kernel()
             except InfeasibleError:

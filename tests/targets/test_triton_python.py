@@ -10,7 +10,7 @@ import numpy as np
 from cleave.extents import extent
 from cleave.runtime.execute import executable, execute
 from cleave.runtime.interpreter import INTERPRETER
-from cleave.schedule.program import For, Last, Release, Store, Wait
+from cleave.schedule.program import For, Last, Release, Store, Wait, When
 from tests.tile_programs import CASES
 
 
@@ -21,7 +21,7 @@ def test_hostile_names_are_renamed() -> None:
     kernel = program.kernels[0]
     noted = replace(kernel, name="import", body=kernel.body)
     for statement in noted.body:
-        if not isinstance(statement, Store | For | Last | Wait | Release):
+        if not isinstance(statement, Store | For | When | Last | Wait | Release):
             statement.out.note = "x\nimport os; os.abort()\n"
             statement.out.name = "os.abort()\n"
     renamed = replace(

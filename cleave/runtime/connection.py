@@ -14,6 +14,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from cleave.runtime.generated import FOLDER, folder
+
 
 class Gone(RuntimeError):
     """The other process ended, took longer than it may and was ended, or failed."""
@@ -73,7 +75,8 @@ def started(module: str, environment: Mapping[str, str], without: Sequence[str] 
     """
     ours, theirs = socket.socketpair()
     with theirs:
-        merged = {name: value for name, value in os.environ.items() if name not in without} | dict(environment)
+        kept = {name: value for name, value in os.environ.items() if name not in without}
+        merged = {**kept, FOLDER: str(folder()), **environment}
         # The other process finds this package where this one did, and nothing in the working folder.
         merged["PYTHONPATH"] = os.pathsep.join([*filter(None, [merged.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[2])])
         command = [sys.executable, "-P", "-m", module, str(theirs.fileno())]

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import tempfile
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from cleave.files import replace
 from cleave.runtime.versions import quiet
+
+FOLDER = "CLEAVE_GENERATED_FOLDER"
+"""The environment variable that tells a process of ours where the one that started it keeps generated files."""
+
+
+def folder() -> Path:
+    """
+    Where generated files are kept: with the process that started this one, as far as it is still there. Processes of ours end in ways
+    that clear nothing away; the first one's folder goes with it.
+    """
+    given = os.environ.get(FOLDER)
+    return Path(given if given and os.path.isdir(given) else _own().name)
 
 
 @lru_cache(maxsize=1)
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _own() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="cleave-")
 
 
 @lru_cache(maxsize=256)
 def load_module(source: str) -> Any:
-    """The module of a generated file, imported once; the file lasts as long as the process."""
+    """The module of a generated file, imported once; the file lasts as long as the process that began it all."""
     quiet()
     name = f"cleave_generated_{sha256(source.encode()).hexdigest()[:16]}"
-    path = Path(_folder().name) / f"{name}.py"
-    path.write_text(source)
+    path = folder() / f"{name}.py"
+    replace(path, source.encode())
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)

@@ -214,8 +214,7 @@ class Emitter(Indices):
             return self.cast(self.value(node.args[1], home), node.dtype)
         if node.kind in ("and", "or") and "ranged" in node.attr:
             return self.value(node.args[0], home)
-        if node.kind == "select" and home.edge is not None and node.args[0].id in home.decided and not self._awaits_loop(node.args[0]):
-            # A branch holds no loops.
+        if node.kind == "select" and home.edge is not None and node.args[0].id in home.decided:
             return self._at_edge(node, home, home.edge)
         args = self.operands(node, home)
         kind = node.kind

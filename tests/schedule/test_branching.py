@@ -254,6 +254,37 @@ def test_what_is_not_known_of_a_branch_is_stated() -> None:
     assert saved == pytest.approx(64 * (1 - BRANCHES), rel=0.05)
 
 
+@pytest.mark.parametrize("axes", ["m n", "n h"])
+@pytest.mark.parametrize("d", ["full", "loop"])
+def test_a_condition_may_need_loops(axes: str, d: str) -> None:
+    """Sums of rows are made before the loop over keys, those of keys in the branch that looks at them."""
+    inputs = [Input("q", ("m", "d"), "f16", "m d"), Input("k", ("n", "d"), "f16", "n d"), Input("v", ("n", "e"), "f16", "n e")]
+    own, other = axes.split()
+    limit = "n" if own == "m" else "m"
+    inputs += [Input("x", (own, other), "f32", axes), Input("y", (limit,), "f32", limit)]
+    s = Sketch("attend", "m=45 n=77 d=40 e=16 h=50", inputs)
+    past = seen(s, ("past", 0))
+    live = s.op("and", s.op("compare", s.reduce("sum", 3, other), 4, attr=("gt",)), past)
+    live = s.op("or", s.op("and", live, past, attr=("ranged",)), seen(s, ("from", 1000)), attr=("ranged",))
+    p = s.op("select", live, s.contract(0, 1, over="d"), -INFINITY)
+    p = s.op("exp", s.op("sub", p, s.shift(p, "n")))
+    s.output(s.op("div", s.contract(s.cast(p, "f16"), 2, over="n"), s.reduce("sum", p, "n"), attr=("guarded",)), "m e")
+    graph = s.graph()
+    dims = [Dim("d", ("d",), "loop", 16) if d == "loop" else Dim("d", ("d",), "full", 64), Dim("n", ("n",), "loop", 16)]
+    dims += [Dim("h", ("h",), "loop", 16)] if other == "h" else []
+    plan = Plan((Dim("m", ("m",), "grid", 16), *dims, Dim("e", ("e",), "grid", 16)), ("m", "e"), branching=True)
+    program = planned(graph, plan)
+    (branch,) = branches(program)
+    assert any(isinstance(each, For) for each in walk(branch.body)) == (other == "h")
+    agrees(graph, program)
+    rng = np.random.default_rng(0)
+    extents = graph.sizes({})
+    data = [rng.standard_normal([extents[axis] for axis in entry.axes]).astype(np.float16) for entry in graph.inputs]
+    (found,) = execute(program, data)
+    (wanted,) = run_program(program, data, {}, rounding=True)
+    np.testing.assert_allclose(found, wanted, rtol=4e-3, atol=4e-3)
+
+
 @pytest.mark.parametrize("persistent", [0, 8])
 @pytest.mark.parametrize("rule", [("past", 3), ("length", 0)])
 def test_masked_rows_of_products_agree(rule: Rule, persistent: int) -> None:

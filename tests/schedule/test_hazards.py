@@ -13,7 +13,7 @@ from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import executable
 from cleave.schedule import TARGETS, ScheduleOptions, schedule, space
 from cleave.schedule.hazards import is_affected, mended, overwritten, separated
-from cleave.schedule.program import Buffer, Dot, For, Kernel, Let, Load, Program, TileType, Var, walk
+from cleave.schedule.program import Buffer, Dot, Either, For, Kernel, Let, Load, Program, TileType, Var, When, walk
 from cleave.schedule.scheduler import assemble
 from tests.targets.sass import disassembled, loops, overwrites
 
@@ -109,6 +109,22 @@ def test_dots_of_few_rows_and_of_many_have_loads_of_their_own() -> None:
     made = {id(statement.out): statement.args[0] for statement in loop.body if isinstance(statement, Let)}
     dots = [statement for statement in loop.body if isinstance(statement, Dot)]
     assert [made[id(dot.b)] for dot in dots] == [load.out for load in loads]
+
+
+def test_a_branch_that_reads_what_a_dot_does_has_a_load_of_its_own() -> None:
+    """It reads registers, in whatever steps it is run."""
+    tile = TileType((("k", 64), ("c", 64)), "f16")
+    loaded, a = Var("w", tile), Var("a", TileType((("m", 64), ("k", 64)), "f16"))
+    index, edge = Var("k0", TileType((), "index")), Var("edge", TileType((), "i1"))
+    turned = Var("neg", tile)
+    branch = When(edge, (Either(turned, Var("other", tile), Var("out", tile)),), (Let(turned, "neg", (loaded,)),))
+    dot = Dot(Var("dot", TileType((("m", 64), ("c", 64)), "f32")), a, loaded, "k")
+    (loop,) = separated((For("k", index, index, index, 64, (), (Load(loaded, Buffer("w", ("k", "c"), "f16", (64, 1)), ()), branch, dot)),))
+    assert isinstance(loop, For)
+    own, twin, kept, moved = loop.body
+    assert isinstance(own, Load) and isinstance(twin, Load) and isinstance(moved, Dot)
+    assert kept == branch
+    assert (own.out, moved.b) == (loaded, twin.out) and (own.eviction, twin.eviction) == ("", "evict_last")
 
 
 def test_loads_with_one_kind_of_use_stay_single() -> None:

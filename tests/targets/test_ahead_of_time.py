@@ -101,6 +101,19 @@ def test_programs_in_turn_compile(architecture: str) -> None:
             assert kernel.spills == 0
 
 
+@pytest.mark.parametrize("persistent", [0, 7])
+@pytest.mark.parametrize("architecture", MACHINES.values())
+def test_branches_compile(architecture: str, persistent: int) -> None:
+    """From Python, where each result is a variable, and through Triton's own parser."""
+    program = CASES["triangle"].program()
+    ready = executable(replace(program, kernels=tuple(replace(each, persistent=persistent) for each in program.kernels)))
+    (function,) = [op for op in ready.module.ops if isinstance(op, tt.FuncOp)]
+    (call,) = calls(ready.plan)
+    for kernel in (*compile_module(ready.module, architecture), compile_ttir(ready.module, function, call, architecture)):
+        assert kernel.spills == 0
+        assert str(kernel.asm["ttgir"]).count("scf.if") == 1
+
+
 @pytest.mark.parametrize("architecture", MACHINES.values())
 def test_the_last_program_to_arrive_compiles(architecture: str) -> None:
     """From Python and through Triton's own parser, with an atomic that orders the GPU and loads that leave out the first-level cache."""

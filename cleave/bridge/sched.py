@@ -26,6 +26,7 @@ from xdsl.traits import SymbolTable
 
 from cleave.assembly import names_of
 from cleave.dialects import sched
+from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.schedule.program import (
     Allocate,
@@ -325,7 +326,7 @@ class _KernelReader:
             case sched.ReleaseOp():
                 return Release()
             case _:
-                raise AssertionError(f"{op.name} is not a statement of a kernel")
+                raise CleaveError(op, "is not a statement of a kernel")
 
     def loop(self, op: sched.ForOp) -> For:
         inits = [self.values[value] for value in op.inits]
@@ -349,12 +350,12 @@ class _KernelReader:
 
 
 def kernel_of(op: sched.KernelOp) -> Kernel:
-    """The kernel that a verified `sched.kernel` holds."""
+    """The kernel that a verified `sched.kernel` holds. Raises: CleaveError for other operations."""
     return _KernelReader(op).kernel
 
 
 def program_of(op: sched.ProgramOp) -> Program:
-    """The program that a verified `sched.program` holds, with the kernels that it launches."""
+    """The program that a verified `sched.program` holds, with the kernels that it launches. Raises: CleaveError for other operations."""
     values: dict[SSAValue, str] = {}
     buffers: list[Buffer] = []
     for name, argument in zip(names_of(op.buffer_names), op.body.block.args, strict=True):
@@ -377,7 +378,7 @@ def program_of(op: sched.ProgramOp) -> Program:
                 args = tuple(values[arg] for arg in step.args)
                 steps.append(LibraryCall(step.callee.data, values[step.out], args, names_of(step.over)))
             case _:
-                raise AssertionError(f"{step.name} is not a step of a program of tiles")
+                raise CleaveError(step, "is not a step of a program of tiles")
     count = op.input_count.value.data
     return Program(
         op.sym_name.data,

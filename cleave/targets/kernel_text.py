@@ -429,7 +429,12 @@ def _users(value: SSAValue) -> list[Operation]:
 
 
 def _is_spent(value: SSAValue, op: scf.IfOp) -> bool:
-    """Whether a value made beside an `if` is read by nothing else, so that its variable may be assigned another."""
+    """
+    Whether a value made beside an `if` is read by nothing else, so that its variable may be assigned another; what has no line of its own
+    is read with what it is made of.
+    """
+    while isinstance(value.owner, _STRUCTURAL) and value.owner.operands:
+        value = value.owner.operands[0]
     beside = isinstance(value.owner, Operation) and value.owner.parent is op.parent
     return beside and all(op.is_ancestor(user) for user in _users(value))
 

@@ -99,3 +99,33 @@ sched.kernel @branch (%x: !sched.buffer<[i : 1], f32>, %y: !sched.buffer<[i : 1]
 // CHECK-NEXT:         spent = tl.exp(half)
 // CHECK:          if more:
 // CHECK-NEXT:         tl.store(
+
+// What is broadcast to its own type has no variable but its operand's, which is assigned where nothing else reads that.
+tt.func public @broadcast(%x: !tt.ptr<f32>, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %lanes = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %all = tt.splat %x : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %at = tt.addptr %all, %lanes : tensor<4x!tt.ptr<f32>>, tensor<4xi32>
+  %read = tt.load %at : tensor<4x!tt.ptr<f32>>
+  %spent = tt.load %at : tensor<4x!tt.ptr<f32>>
+  %a = tt.broadcast %read : tensor<4xf32> -> tensor<4xf32>
+  %b = tt.broadcast %spent : tensor<4xf32> -> tensor<4xf32>
+  %less = tt.cmpi slt, %n, %zero : i32
+  %c, %d = scf.if %less -> (tensor<4xf32>, tensor<4xf32>) {
+    %twice = arith.addf %a, %a : tensor<4xf32>
+    %square = arith.mulf %b, %b : tensor<4xf32>
+    scf.yield %twice, %square : tensor<4xf32>, tensor<4xf32>
+  } else {
+    scf.yield %a, %b : tensor<4xf32>, tensor<4xf32>
+  }
+  %e = arith.addf %c, %d : tensor<4xf32>
+  %f = arith.mulf %e, %read : tensor<4xf32>
+  tt.store %at, %f : tensor<4x!tt.ptr<f32>>
+  tt.return
+}
+// CHECK:      def broadcast(x, n):
+// CHECK:          c = read
+// CHECK-NEXT:     if n < 0:
+// CHECK-NEXT:         c = read + read
+// CHECK-NEXT:         spent = spent * spent
+// CHECK-NEXT:     tl.store(at, (c + spent) * read)

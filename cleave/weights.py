@@ -225,7 +225,9 @@ class _First:
         entries = [graph.inputs[place] for place in _weights(graph, graph.outputs[0].value)]
         largest = max(entries, key=lambda entry: _elements(graph, entry.axes))
         joined = {str(axis): str(op.attr[1]) for axis in cast(tuple[str, ...], op.attr[0])} if op.kind == "concat" else {}
-        inner = [name for axis in layout_axes(largest.layout) if (name := joined.get(axis, axis)) in op.axes]
+        # The largest may have several of the axes that something is put together along; the innermost of them counts.
+        named = [joined.get(axis, axis) for axis in layout_axes(largest.layout)]
+        inner = [name for at, name in enumerate(named) if name in op.axes and name not in named[at + 1 :]]
         name = f"prepared_{number}"
         while name in self.names:
             name += "_"

@@ -58,6 +58,11 @@ class Row:
         """Whether Cleave's result is there and right."""
         return OURS not in self.failed and OURS in self.errors
 
+    @property
+    def whole(self) -> bool:
+        """Whether every result of Cleave is there and right: also those of contenders that are none of the existing."""
+        return self.right and self.failed.keys() <= set(self.existing)
+
     def time(self, name: str, kind: str, flush: str) -> float | None:
         """Milliseconds of a contender, None where it is missing or wrong."""
         return None if name in self.failed else self.milliseconds.get(f"{kind}, {flush}", {}).get(name)

@@ -296,7 +296,7 @@ def counts(row: Row) -> float | None:
 
 def most_regret(row: Row) -> float:
     """The regret that the cost model may have in a row."""
-    return MOST_REGRET[str(row.facts["phase"])]
+    return MOST_REGRET.get(str(row.facts.get("phase")), min(MOST_REGRET.values()))
 
 
 def mean_line(rows: Sequence[Row]) -> str:

@@ -311,6 +311,32 @@ def test_a_row_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"milliseconds": {"graph, writes": 3}},
+        {"milliseconds": {"graph, writes": {OURS: "fast"}}},
+        {"errors": {OURS: None}},
+        {"seconds": {"graph": True}},
+        {"processor_microseconds": {OURS: []}},
+        {"facts": {"size": "large"}},
+        {"compilation": {"regret": "none"}},
+    ],
+)
+def test_numbers_of_rows_are_numbers(change: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"rows": [{**row().as_json(), **change}]}))
+    assert cleave_bench.main(["subgraphs", "--merge", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "is no number" in error and error.count("\n") == 1
+
+
+def test_rows_may_lack_facts_that_earlier_versions_did_not_keep(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"rows": [{**row().as_json(), "facts": {}}]}))
+    assert cleave_bench.main(["subgraphs", "--merge", str(path)]) == 0
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["subgraphs", "--name", "nothing"], "no case is of that name, phase and size"),

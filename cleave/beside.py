@@ -4,18 +4,19 @@ Products with an operand in common, side by side: one product, with the other op
     y = x @ a,  z = x @ b        ->        p = x @ [a b],  y = p[:, :n],  z = p[:, n:]
 
 One product of many columns fills a machine better than several of few. Putting operands together costs what it moves, so this is for
-operands made of weights alone, for which that is done once. Where all of them have one 16-bit type, so has the product: PyTorch gives it
-the type of its operands.
+operands made of weights alone, for which that is done once, before casts that make them larger. Where all of them have one 16-bit
+type, so has the product: PyTorch gives it the type of its operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .extents import extent
 from .graph import Axis, Builder, Graph, Op, Output
 from .schedule.buffers import fresh
+from .weights import kept
 
 HALVES = ("f16", "bf16")
 
@@ -29,10 +30,10 @@ class _Part:
     axis: str
 
 
-def beside(graph: Graph) -> Graph | None:
-    """The graph with products of one operand and several weights as one; None where there are none."""
-    groups = [parts for parts in _groups(graph) if len(parts) > 1]
-    return _Rewriter(graph, groups).run() if groups else None
+def beside(graph: Graph, taken: Iterable[str] = ()) -> Graph | None:
+    """The graph with products of one operand and several weights as one; None where there are none. `taken` are names that mean others."""
+    groups = [parts for parts in _groups(graph) if len(parts) > 1 and _put_together(graph, parts)]
+    return _Rewriter(graph, groups, taken).run() if groups else None
 
 
 def _groups(graph: Graph) -> list[list[_Part]]:
@@ -64,17 +65,26 @@ def _of_weights(graph: Graph) -> list[bool]:
     return out
 
 
+def _put_together(graph: Graph, group: Sequence[_Part]) -> list[int]:
+    """The weights of a group, or what they are cast from, whichever would be computed once; none where neither."""
+    weights = [part.weight for part in group]
+    sources = [graph.ops[weight].args[0] for weight in weights if graph.ops[weight].kind == "cast"]
+    of_one_type = len({graph.ops[source].dtype for source in sources}) == 1
+    ways = [weights, sources] if len(sources) == len(weights) and of_one_type else [weights]
+    return next((way for way in ways if kept(graph, way)), list[int]())
+
+
 class _Rewriter:
     """Rebuilds a graph with each group as one product."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]]) -> None:
+    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]], taken: Iterable[str]) -> None:
         self.graph = graph
         self.group_of = {part.op: group for group in groups for part in group}
-        taken = {axis.name for axis in graph.axes}
+        names = {*taken, *(axis.name for axis in graph.axes), *(symbol.name for symbol in graph.symbols)}
         self.names: dict[int, str] = {}
         axes = list(graph.axes)
         for group in groups:
-            name = fresh("_".join(dict.fromkeys(part.axis for part in group)), taken)
+            name = fresh("_".join(dict.fromkeys(part.axis for part in group)), names)
             self.names[group[0].op] = name
             axes.append(Axis(name, extent(sum(self._size(part.axis) for part in group))))
         self.builder = Builder(graph.name, graph.symbols, axes, graph.inputs)
@@ -120,9 +130,11 @@ class _Rewriter:
     def _product(self, op: Op, group: Sequence[_Part], name: str) -> int:
         add = self.builder.add
         other = next(arg for arg in op.args if arg != group[0].weight and arg not in {part.weight for part in group})
-        weights = [self._build(part.weight) for part in group]
+        weights = [self._build(weight) for weight in _put_together(self.graph, group)]
         whole = add("concat", *weights, attr=(tuple(part.axis for part in group), name))
-        first, dtype = self._build(other), self.builder.ops[whole].dtype
+        first, dtype = self._build(other), self.graph.ops[group[0].weight].dtype
+        if self.builder.ops[whole].dtype != dtype:
+            whole = add("cast", whole, dtype=dtype)
         product = add("contract", first, whole, attr=op.attr, dtype=op.dtype)
         narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype
         return add("cast", product, dtype=dtype) if narrow and op.dtype != dtype else product

@@ -173,6 +173,17 @@ def _weights(graph: Graph, v: int) -> list[int]:
     return sorted(int(str(graph.ops[i].attr[0])) for i in _cone(graph, v) if graph.ops[i].kind == "input")
 
 
+def kept(graph: Graph, values: Sequence[int]) -> bool:
+    """Whether values of one type would be computed once if they were put together: of weights alone, and worth their memory."""
+    ready = _ready(graph)
+    if not all(ready[v] and _weights(graph, v) for v in values):
+        return False
+    cone = frozenset[int]().union(*(_cone(graph, v) for v in values))
+    sums = any(graph.ops[i].kind in ("reduce", "contract") for i in cone)
+    read = sum(_input_bytes(graph, int(str(graph.ops[i].attr[0]))) for i in cone if graph.ops[i].kind == "input")
+    return graph.ops[values[0]].dtype in FLOATS and (sums or sum(_bytes(graph, graph.ops[v]) for v in values) <= read)
+
+
 def _elements(graph: Graph, axes: Sequence[str]) -> int:
     return prod(graph.axis(name).extent.evaluate({}) for name in axes)
 
@@ -183,8 +194,12 @@ def _bytes(graph: Graph, op: Op) -> int:
 
 def _read(graph: Graph, v: int) -> int:
     """Bytes of the weights that a value is made of."""
-    entries = [graph.inputs[place] for place in _weights(graph, v)]
-    return sum(_elements(graph, entry.axes) * BYTES[entry.dtype] for entry in entries)
+    return sum(_input_bytes(graph, place) for place in _weights(graph, v))
+
+
+def _input_bytes(graph: Graph, place: int) -> int:
+    entry = graph.inputs[place]
+    return _elements(graph, entry.axes) * BYTES[entry.dtype]
 
 
 class _First:
@@ -225,7 +240,9 @@ class _First:
         entries = [graph.inputs[place] for place in _weights(graph, graph.outputs[0].value)]
         largest = max(entries, key=lambda entry: _elements(graph, entry.axes))
         joined = {str(axis): str(op.attr[1]) for axis in cast(tuple[str, ...], op.attr[0])} if op.kind == "concat" else {}
-        inner = [name for axis in layout_axes(largest.layout) if (name := joined.get(axis, axis)) in op.axes]
+        # The largest may have several of the axes that something is put together along; the innermost of them counts.
+        named = [joined.get(axis, axis) for axis in layout_axes(largest.layout)]
+        inner = [name for at, name in enumerate(named) if name in op.axes and name not in named[at + 1 :]]
         name = f"prepared_{number}"
         while name in self.names:
             name += "_"

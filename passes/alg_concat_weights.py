@@ -10,14 +10,15 @@ Equality: exact; the product is rounded to the type of its operands where all ha
 operands are made of inputs marked `weight`, so that putting them together is done once. The first alternative that has such products gets
 one more, right after it, named after it and `beside`.
 
-Left alone: graphs without such products.
+Left alone: graphs without such products, or that have the alternative. It costs what the one that it is made of does: putting weights
+together is no part of a call.
 
 Source: horizontal fusion of matrix products, as serving systems do by hand for the projections of attention and gated layers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,7 +26,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from cleave.beside import beside
-from cleave.bridge.alg import Alternative, alternatives_of, alternatives_op
+from cleave.bridge.alg import alternatives_of, alternatives_op
 from cleave.dialects.alg import GraphOp
 
 
@@ -42,12 +43,15 @@ class AlgConcatWeightsPass(ModulePass):
 
 def _widen(op: GraphOp) -> None:
     before = alternatives_of(op)
+    graphs = [alternative.graph for alternative in before]
+    taken = {entry.name for graph in graphs for entry in (*graph.axes, *graph.symbols)}
     for place, alternative in enumerate(before, 1):
-        made = beside(alternative.graph)
+        made = beside(alternative.graph, taken)
         if made is not None:
-            more = Alternative(f"{alternative.name} beside", made)
-            whole = alternatives_op([*before[:place], more, *before[place:]])
-            whole.location = op.location
-            whole.attributes |= op.attributes
-            Rewriter.replace_op(op, whole)
+            name = f"{alternative.name} beside"
+            if all(other.name != name for other in before):
+                whole = alternatives_op([*before[:place], replace(alternative, name=name, graph=made), *before[place:]])
+                whole.location = op.location
+                whole.attributes |= op.attributes
+                Rewriter.replace_op(op, whole)
             return

@@ -16,6 +16,7 @@ from cleave.algebra.probes import Probe, results
 from cleave.bridge.alg import graph_op, graphs_of
 from cleave.dialects.alg import GraphOp
 from cleave.graph import Graph, Input, Op, Output
+from cleave.layouts import layout_axes
 from cleave.passes.alg_bind import AlgBindPass
 from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
 from cleave.reference.dtypes import FLOATS, Array
@@ -30,6 +31,7 @@ def both(bodies: tuple[Graph, ...], inputs: list[Array], chunks: int = 2) -> lis
     parts = divided(bodies)
     assert parts is not None
     first = results(Probe(parts.first, {}), [inputs[place] for place in parts.inputs], np.float64)
+    assert all(sorted(layout_axes(entry.layout)) == sorted(entry.axes) for body in parts.rest for entry in body.inputs)
     return [
         results(Probe(body, {symbol.name: chunks for symbol in body.symbols}), [*inputs, *map(np.asarray, first)], np.float64)
         for body in parts.rest
@@ -152,6 +154,29 @@ def test_weights_are_cut_into_chunks_afterwards(chunks: int) -> None:
     inputs = random_inputs(bodies[0], {}, 0)
     for found in both(bodies, inputs, chunks):
         assert close(found, results(Probe(bodies[0], {}), inputs, np.float64))
+
+
+TOGETHER = """
+alg.graph @together axes [m = 3, d = 4, n = 5, k = 2, c = 7]
+    (%x: !alg.tensor<[m, d], f32>, %w: !alg.tensor<[d, n, k], f32> layout "{layout}" weight, %v: !alg.tensor<[d, k], f32> weight)
+    -> (!alg.tensor<[m, c], f32>) {{
+  %u = alg.reduce sum %w over [k] : !alg.tensor<[d, n], f32>
+  %q = alg.concat %u, %v along [n, k] into c : !alg.tensor<[d, c], f32>
+  %y = alg.contract %x, %q over [d] : !alg.tensor<[m, c], f32>
+  alg.yield %y : !alg.tensor<[m, c], f32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("layout", "wanted"), [("d n k", "d c"), ("n d k", "d c"), ("n k d", "c d"), ("k n d", "c d"), ("(n k) d", "c d")])
+def test_what_is_put_together_lies_as_the_largest_weight(layout: str, wanted: str) -> None:
+    """Which may have several of the axes that parts are put together along."""
+    graph = graph_from(TOGETHER.format(layout=layout))
+    inputs = random_inputs(graph, {}, 0)
+    (found,) = both((graph,), inputs)
+    assert close(found, results(Probe(graph, {}), inputs, np.float64))
+    parts = divided((graph,))
+    assert parts is not None and parts.rest[0].inputs[-1].layout == wanted
 
 
 def test_only_what_is_wanted_is_computed() -> None:

@@ -162,7 +162,7 @@ def report(options: Namespace) -> int:
     print("\n".join([*summary(rows, found.goal, found.most_regret, found.counts), *found.lines(rows)]))
     if options.plot is not None:
         draw(rows, options.plot)
-    return 0 if all(row.right for row in rows) else 1
+    return 0 if all(row.whole for row in rows) else 1
 
 
 def _swept(options: Namespace) -> int:

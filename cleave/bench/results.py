@@ -58,6 +58,11 @@ class Row:
         """Whether Cleave's result is there and right."""
         return OURS not in self.failed and OURS in self.errors
 
+    @property
+    def whole(self) -> bool:
+        """Whether every result of Cleave is there and right: also those of contenders that are none of the existing."""
+        return self.right and self.failed.keys() <= set(self.existing)
+
     def time(self, name: str, kind: str, flush: str) -> float | None:
         """Milliseconds of a contender, None where it is missing or wrong."""
         return None if name in self.failed else self.milliseconds.get(f"{kind}, {flush}", {}).get(name)
@@ -109,7 +114,20 @@ def _row(values: Mapping[str, Any]) -> Row:
         wanted = list if entry.name == "existing" else str if entry.type == "str" else dict
         if not isinstance(getattr(row, entry.name), wanted):
             raise ValueError(f"'{entry.name}' is not a {wanted.__name__}")
+    for name in ("processor_microseconds", "errors", "seconds"):
+        _numbers(name, getattr(row, name))
+    for name, times in row.milliseconds.items():
+        _numbers(f"milliseconds of {name}", times)
+    for name, wanted in (("facts", ("size", "floor_ms", "share")), ("compilation", ("seconds", "again", "regret"))):
+        _numbers(name, {key: value for key, value in getattr(row, name).items() if key in wanted and value is not None})
     return row
+
+
+def _numbers(name: str, values: object) -> None:
+    """Raises: ValueError for anything but numbers by name."""
+    entries = cast(Mapping[str, object], values) if isinstance(values, dict) else None
+    if entries is None or any(isinstance(value, bool) or not isinstance(value, int | float) for value in entries.values()):
+        raise ValueError(f"'{name}' has something that is no number")
 
 
 def merged(groups: Iterable[Iterable[Row]]) -> list[Row]:

@@ -288,15 +288,15 @@ def goal(row: Row) -> float:
 def counts(row: Row) -> float | None:
     """
     The ratio that is to reach the goal: of Cleave with weights prepared, where that was measured and is faster. What weights are made of
-    once is no part of a call, so that a program may have them put together.
+    once is no part of a call, so that a program may have them put together. There is none where a result of Cleave is wrong.
     """
-    found = [ratio for own in (OURS, PREPARED) if (ratio := row.lower(own=own)) is not None]
+    found = [ratio for own in (OURS, PREPARED) if row.right and (ratio := row.lower(own=own)) is not None]
     return max(found, default=None)
 
 
 def most_regret(row: Row) -> float:
     """The regret that the cost model may have in a row."""
-    return MOST_REGRET[str(row.facts["phase"])]
+    return MOST_REGRET.get(str(row.facts.get("phase")), min(MOST_REGRET.values()))
 
 
 def mean_line(rows: Sequence[Row]) -> str:

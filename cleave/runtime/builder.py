@@ -59,8 +59,6 @@ def main() -> None:
                 # Compilers are processes that a worker waits for.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 control.close()
-                # Triton prints code that the assembler refuses; why it did is in the answer.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 try:
                     serve(Connection(descriptor))
                 finally:

@@ -148,7 +148,8 @@ class Builders:
         if self._control is None or self._server is None or self._server.poll() is not None:
             # A worker must not see the GPU, nor run numpy's threads, which do not survive the fork.
             alone = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
-            self._server, self._control = started("cleave.runtime.builder", alone, without=("TRITON_INTERPRET",))
+            # Triton prints code that the assembler refuses; why it did is in the answer.
+            self._server, self._control = started("cleave.runtime.builder", alone, without=("TRITON_INTERPRET",), silent=True)
         return self._control
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from cleave.runtime.generated import FOLDER, folder
+
+FIRST = 3
+"""The least descriptor that is not of standard input or output."""
 
 
 class Gone(RuntimeError):
@@ -67,18 +71,27 @@ class Peer:
             self.connection.close()
 
 
-def started(module: str, environment: Mapping[str, str], without: Sequence[str] = ()) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def started(
+    module: str, environment: Mapping[str, str], without: Sequence[str] = (), silent: bool = False
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """
     Starts a module of this package in another process, with a socket to it whose descriptor is its argument.
 
-    The environment is this process' with the one given, without the variables named in `without`.
+    The environment is this process' with the one given, without the variables named in `without`. What a `silent` one prints goes nowhere.
     """
-    ours, theirs = socket.socketpair()
+    ours, theirs = map(_not_standard, socket.socketpair())
     with theirs:
         kept = {name: value for name, value in os.environ.items() if name not in without}
         merged = {**kept, FOLDER: str(folder()), **environment}
         # The other process finds this package where this one did, and nothing in the working folder.
         merged["PYTHONPATH"] = os.pathsep.join([*filter(None, [merged.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[2])])
         command = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
-        process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=merged, stdin=subprocess.DEVNULL)
+        out = subprocess.DEVNULL if silent else None
+        process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), env=merged, stdin=subprocess.DEVNULL, stdout=out)
     return process, ours
+
+
+def _not_standard(end: socket.socket) -> socket.socket:
+    """The socket at a descriptor that is not of standard input or output, which a process may have closed: another would take its place."""
+    with end:
+        return socket.socket(fileno=fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, FIRST))

@@ -1,4 +1,5 @@
 // RUN: cleave-opt %s -p alg-concat-weights --split-input-file | filecheck %s
+// RUN: cleave-opt %s -p alg-concat-weights,alg-concat-weights --split-input-file | filecheck %s
 
 // The two halves of a gated layer: one product by both weights, cut apart again.
 alg.graph @gated axes [m = ?, d = 64, n = 48]
@@ -52,3 +53,77 @@ alg.graph @no_weights axes [m = 7, d = 64, n = 32]
 // CHECK-LABEL: @no_weights
 // CHECK-NOT:   alternative
 // CHECK-NOT:   alg.concat
+
+// -----
+
+// A new axis has a name of its own, also beside symbols and what other alternatives have; a second run finds the alternative there. It
+// costs what the one before it does.
+alg.graph @names symbols [n_k] axes [m = n_k + 1, d = 4, n = 5, k = 2, n_k_1 = 11]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32> weight, %b: !alg.tensor<[d, k], f32> weight)
+    -> (!alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>) {
+  alg.alternatives
+    alternative "as written" flops "56*m" bytes "44*m + 112" phases 1 {
+      %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+      %q = alg.contract %x, %b over [d] : !alg.tensor<[m, k], f32>
+      alg.yield %p, %q : !alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>
+    }
+    alternative "with another axis" {
+      %i = alg.iota n_k_1 : !alg.tensor<[n_k_1], index>
+      %j = alg.cast %i : !alg.tensor<[n_k_1], f32>
+      %s = alg.reduce min %j over [n_k_1] : !alg.tensor<[], f32>
+      %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+      %r = alg.add %p, %s : !alg.tensor<[m, n], f32>
+      %q = alg.contract %x, %b over [d] : !alg.tensor<[m, k], f32>
+      alg.yield %r, %q : !alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>
+    }
+}
+// CHECK-LABEL: @names
+// CHECK:       n_k_2 = 7
+// CHECK:       alternative "as written" flops "56*m" bytes "44*m + 112" phases 1
+// CHECK:       alternative "as written beside" flops "56*m" bytes "44*m + 112" phases 1
+// CHECK:         alg.concat %a, %b along [n, k] into n_k_2
+// CHECK:       alternative "with another axis"
+
+// -----
+
+// Of weights that are cast to a larger type, what is cast is put together: in f32 it would take more memory than it is made of.
+alg.graph @larger axes [m = 7, d = 64, n = 32]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f16> weight, %b: !alg.tensor<[d, n], f16> weight)
+    -> (!alg.tensor<[m, n], f32>) {
+  %e = alg.cast %a : !alg.tensor<[d, n], f32>
+  %f = alg.cast %b : !alg.tensor<[d, n], f32>
+  %p = alg.contract %x, %e over [d] : !alg.tensor<[m, n], f32>
+  %q = alg.contract %x, %f over [d] : !alg.tensor<[m, n], f32>
+  %y = alg.mul %p, %q : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @larger
+// CHECK:         [[W:%.*]] = alg.concat %a, %b along [n, n] into n_1 : !alg.tensor<[d, n_1], f16>
+// CHECK-NEXT:    [[F:%.*]] = alg.cast [[W]] : !alg.tensor<[d, n_1], f32>
+// CHECK-NEXT:    alg.contract %x, [[F]] over [d] : !alg.tensor<[m, n_1], f32>
+
+// -----
+
+// What has types of its own, or sizes that are not known, could not be put together once.
+alg.graph @each_time axes [m = 7, d = ?, n = 32]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32> weight, %b: !alg.tensor<[d, n], f32> weight) -> (!alg.tensor<[m, n], f32>) {
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %q = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f32>
+  %y = alg.mul %p, %q : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @each_time
+// CHECK-NOT:   alternative
+
+// -----
+
+alg.graph @mixed axes [m = 7, d = 64, n = 32]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32> weight, %b: !alg.tensor<[d, n], f16> weight) -> (!alg.tensor<[m, n], f32>) {
+  %f = alg.cast %b : !alg.tensor<[d, n], f32>
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %q = alg.contract %x, %f over [d] : !alg.tensor<[m, n], f32>
+  %y = alg.mul %p, %q : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @mixed
+// CHECK-NOT:   alternative

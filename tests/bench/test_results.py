@@ -15,7 +15,7 @@ from torch import Tensor
 
 import cleave
 from cleave.api import Report
-from cleave.bench import measuring, plot, subgraphs
+from cleave.bench import masks, measuring, plot, subgraphs
 from cleave.bench.cases import Case, Given
 from cleave.bench.code import checksum, code
 from cleave.bench.compiling import compiled, empty_cache, regret
@@ -116,6 +116,17 @@ def test_weights_may_be_prepared_where_that_was_measured() -> None:
     assert "2 of 2 rows reach their goal" in summary([plain, better], lambda row: 1.0, None, found.counts)
     better.failed[subgraphs.PREPARED] = "wrong"
     assert subgraphs.counts(better) == better.lower()
+    del better.failed[subgraphs.PREPARED]
+    better.failed[OURS] = "wrong"
+    assert subgraphs.counts(better) is None, "no row is good whose plain result is wrong"
+
+
+@pytest.mark.parametrize(("name", "code"), [("", 0), ("flash", 0), (OURS, 1), (subgraphs.PREPARED, 1), (masks.UNMASKED, 1)])
+def test_every_wrong_result_of_cleave_fails_a_command(name: str, code: int, tmp_path: Path) -> None:
+    """What others lack or have wrong does not."""
+    path = tmp_path / "rows.json"
+    write(path, [row("prefill swiglu 512", failed={name: "wrong"} if name else {})])
+    assert measuring.report(cleave_bench.parser().parse_args(["subgraphs", "--merge", str(path)])) == code
 
 
 def test_regrets_beyond_their_goal_are_marked() -> None:
@@ -297,6 +308,32 @@ def test_a_row_of_another_shape_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"a GPU"', "3"))
     with pytest.raises(ValueError, match="'machine' is not a str"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"milliseconds": {"graph, writes": 3}},
+        {"milliseconds": {"graph, writes": {OURS: "fast"}}},
+        {"errors": {OURS: None}},
+        {"seconds": {"graph": True}},
+        {"processor_microseconds": {OURS: []}},
+        {"facts": {"size": "large"}},
+        {"compilation": {"regret": "none"}},
+    ],
+)
+def test_numbers_of_rows_are_numbers(change: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"rows": [{**row().as_json(), **change}]}))
+    assert cleave_bench.main(["subgraphs", "--merge", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "is no number" in error and error.count("\n") == 1
+
+
+def test_rows_may_lack_facts_that_earlier_versions_did_not_keep(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"rows": [{**row().as_json(), "facts": {}}]}))
+    assert cleave_bench.main(["subgraphs", "--merge", str(path)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,43 @@ def test_the_assembler_says_why_in_the_answer_alone(capfd: pytest.CaptureFixture
     assert capfd.readouterr().out == ""
 
 
+BUILD = """
+import sys
+from pathlib import Path
+from cleave.runtime.builders import Builders
+from cleave.runtime.cache import Store
+from tests import tile_programs
+
+pool = Builders(1)
+try:
+    built = pool.submit(tile_programs.rows(), "sm_90", store=Store(Path(sys.argv[1]))).result(120)
+    (Path(sys.argv[1]) / "built").write_text(" ".join(built.binaries))
+finally:
+    pool.close()
+"""
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_programs_are_built_where_standard_output_is_closed(closed: str, tmp_path: Path) -> None:
+    """As services run: the descriptors of standard input and output are no files, or other ones."""
+    command = f'exec "$0" -c "$1" "$2" {closed}'
+    subprocess.run(["sh", "-c", command, sys.executable, BUILD, str(tmp_path)], check=False, timeout=300)
+    assert (tmp_path / "built").read_text() == "rows_kernel"
+
+
+def test_sockets_of_processes_are_never_standard_descriptors() -> None:
+    """With standard input closed a socket would be there, and what a process starts with in its place."""
+    code = """
+import os
+from cleave.runtime.connection import started
+os.close(0)
+os.close(1)
+process, ours = started("cleave.runtime.builder", {}, silent=True)
+os._exit(0 if int(process.args[-1]) > 2 and ours.fileno() > 2 else 1)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
 def test_an_unknown_architecture_says_so(builders: Builders) -> None:
     with pytest.raises(BuildError, match="is not an architecture"):
         builders.submit(tile_programs.rows(), "vax").result(120)

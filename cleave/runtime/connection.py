@@ -17,7 +17,6 @@ from typing import Any
 
 from cleave.runtime.generated import FOLDER, folder
 
-
 FIRST = 3
 """The least descriptor that is not of standard input or output."""
 

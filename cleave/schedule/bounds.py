@@ -20,6 +20,8 @@ from .program import Reduce, TileType, Var
 from .roles import Dim
 from .statements import INFINITY, Scope, Value
 
+FAR = 2**30
+"""The largest constants of a bound, together."""
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 
 
@@ -230,8 +232,8 @@ def bounds_of(atom: Node, axis: str) -> list[Bound]:
         if coefficient != 1:
             continue
         limit = combined("sub", high, low)
-        if data_nodes(limit) and limit.kind != "data":
-            # Data may hold any integer, so that a sum with it might overflow.
+        if (data_nodes(limit) and limit.kind != "data") or _constants(limit) > FAR:
+            # Data may hold any integer, so that a sum with it might overflow; so might one with what is beyond most indices.
             continue
         if part == "lt" and limit.kind == "data":
             out.append(Bound(True, limit, True))
@@ -242,6 +244,12 @@ def bounds_of(atom: Node, axis: str) -> list[Bound]:
             limit = combined("add", limit, number(1))
         out.append(Bound(part in ("le", "lt"), limit))
     return out
+
+
+def _constants(index: Index) -> int:
+    """The largest number that constants of an index add up to."""
+    own = abs(index.size.constant or 0) if index.kind == "number" and index.size is not None else 0
+    return own + sum(map(_constants, index.args))
 
 
 def _index_of(node: Node) -> Index | None:

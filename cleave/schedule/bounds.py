@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import lanes
-from .emit import Emitter
+from .emit import MOST, Emitter
 from .lanes import Lane
 from .nodes import REDUCING, Index, Node, combined, data_nodes, number
 from .program import Reduce, TileType, Var
 from .roles import Dim
 from .statements import INFINITY, Scope, Value
 
-LARGEST = 2**31 - 1
-"""The largest index."""
+FAR = 2**30
+"""The largest constants of a bound, together."""
 _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 
 
@@ -232,8 +232,8 @@ def bounds_of(atom: Node, axis: str) -> list[Bound]:
         if coefficient != 1:
             continue
         limit = combined("sub", high, low)
-        if data_nodes(limit) and limit.kind != "data":
-            # Data may hold any integer, so that a sum with it might overflow.
+        if (data_nodes(limit) and limit.kind != "data") or _constants(limit) > FAR:
+            # Data may hold any integer, so that a sum with it might overflow; so might one with what is beyond most indices.
             continue
         if part == "lt" and limit.kind == "data":
             out.append(Bound(True, limit, True))
@@ -244,6 +244,12 @@ def bounds_of(atom: Node, axis: str) -> list[Bound]:
             limit = combined("add", limit, number(1))
         out.append(Bound(part in ("le", "lt"), limit))
     return out
+
+
+def _constants(index: Index) -> int:
+    """The largest number that constants of an index add up to."""
+    own = abs(index.size.constant or 0) if index.kind == "number" and index.size is not None else 0
+    return own + sum(map(_constants, index.args))
 
 
 def _index_of(node: Node) -> Index | None:
@@ -259,6 +265,10 @@ def _index_of(node: Node) -> Index | None:
         left, right = (_index_of(arg) for arg in node.args)
         if left is not None and right is not None:
             return combined(node.kind, left, right)
+    if node.kind == "cast" and node.args[0].dtype == "i64" and node.dtype != "i64":
+        # It keeps the last bits.
+        whole = _index_of(node.args[0])
+        return Index("data", node=node, axes=node.axes) if whole is not None and data_nodes(whole) else whole
     if node.kind == "cast":
         return _index_of(node.args[0])
     return None
@@ -296,7 +306,7 @@ def _extreme(emitter: Emitter, index: Index, highest: bool, walked: Dim | None, 
         right = _extreme(emitter, index.args[1], highest == (index.kind == "add"), walked, home)
         return _scalar(emitter, index.kind, left, right, home)
     if index.kind == "data":
-        limit = _of_chunks(emitter, index, highest, home) or _reduced(emitter, emitter.place(index, home), highest)
+        limit = _of_chunks(emitter, index, highest, home) or _reduced(emitter, _given(emitter, index, home), highest)
         return limit if walked is None else _within(emitter, limit, highest, walked, home)
     value = emitter.place(index, home)
     if not value.var.type.dims:
@@ -306,6 +316,20 @@ def _extreme(emitter: Emitter, index: Index, highest: bool, walked: Dim | None, 
         first = emitter.first(dim, home)
         return _scalar(emitter, "add", first, dim.tile - 1, home) if highest else first
     return _reduced(emitter, value, highest)
+
+
+def _given(emitter: Emitter, limit: Index, home: Scope) -> Value:
+    """What is read from memory, as an index tile or scalar."""
+    assert limit.node is not None, "data is of a node"
+    return _as_index(emitter, emitter.value(limit.node, home))
+
+
+def _as_index(emitter: Emitter, value: Value) -> Value:
+    """An integer as an index; one that no index is as the nearest."""
+    if value.var.type.dtype == "i64":
+        for kind, end in (("min", MOST), ("max", -MOST)):
+            value = emitter.let(value.scope, kind, (value, emitter.constant(end, "i64")), "i64")
+    return emitter.cast(value, "index")
 
 
 def _of_chunks(emitter: Emitter, limit: Index, highest: bool, home: Scope) -> Value | None:
@@ -333,7 +357,7 @@ def _of_chunks(emitter: Emitter, limit: Index, highest: bool, home: Scope) -> Va
             last = _scalar(emitter, "sub", emitter.size(axis), 1, scope)
             at = _scalar(emitter, "min", at, last, scope, axis)
         where = {**dict(others), axis: at}
-        value = emitter.cast(emitter.element(node, [(name, where[name]) for name, _ in node.where], scope), "index")
+        value = _as_index(emitter, emitter.element(node, [(name, where[name]) for name, _ in node.where], scope))
         out = value if out is None else _scalar(emitter, "max" if highest else "min", out, value, scope)
     return out
 
@@ -355,7 +379,7 @@ def _reduced(emitter: Emitter, value: Value, highest: bool) -> Value:
     kind = "max" if highest else "min"
     for name, _ in value.var.type.dims:
         if value.lanes.get(name) == 0.0 and not highest:
-            value = emitter.masked(value, emitter.by_name[name], LARGEST, value.scope)
+            value = emitter.masked(value, emitter.by_name[name], MOST, value.scope)
     for name, _ in reversed(value.var.type.dims):
         dims = tuple(entry for entry in value.var.type.dims if entry[0] != name)
         out = Var(kind, TileType(dims, "index"))

@@ -22,6 +22,8 @@ from .statements import FLOATS, INFINITY, InfeasibleError, Scope, Value, widest_
 
 LOG2E = 1.4426950408889634
 LARGEST = 3e38
+MOST = 2**31 - 1
+"""The largest index."""
 LARGE = 8192
 """Elements of a tile that registers do not hold beside an accumulator without loss."""
 
@@ -53,6 +55,17 @@ def _needs_difference(node: Node, limit: float) -> bool:
             return node.attr[0] != "sum" and _needs_difference(node.args[0], limit)
         case _:
             return False
+
+
+def _fits_index(node: Node) -> bool:
+    """Whether an integer certainly has no more bits than an index."""
+    match node.kind:
+        case "constant":
+            return isinstance(node.attr[0], int) and abs(node.attr[0]) <= MOST
+        case "cast":
+            return node.dtype != "i64" or (node.args[0].dtype not in FLOATS and _fits_index(node.args[0]))
+        case _:
+            return node.dtype != "i64"
 
 
 def _is_own_sum(node: Node) -> bool:
@@ -228,7 +241,8 @@ class Emitter(Indices):
         wanted = dtype
         if kind == "compare":
             kinds = [arg.var.type.dtype for arg in args]
-            wanted = widest_float(kinds) if any(entry in FLOATS for entry in kinds) else "i1" if kinds == ["i1", "i1"] else "index"
+            whole = "index" if all(map(_fits_index, node.args)) else "i64"
+            wanted = widest_float(kinds) if any(entry in FLOATS for entry in kinds) else "i1" if kinds == ["i1", "i1"] else whole
         if kind == "select":
             args = [args[0], *(self.cast(arg, dtype) for arg in args[1:])]
         else:

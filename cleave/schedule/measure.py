@@ -212,6 +212,8 @@ class Measure:
                 self.guessed.add(id(op.out))
             if not op.out.type.dims:
                 return
+        if op.out.type.dtype == "i64":
+            self.sources[id(op.out)] = self._from(op.args)
         if op.kind in ("constant", "broadcast"):
             return
         if op.out.type.dtype == "i1":

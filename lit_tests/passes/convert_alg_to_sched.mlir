@@ -28,7 +28,9 @@ alg.graph @late_quotient axes [m = 64, d = 64, n = 64, e = 64]
 // CHECK:           [[O:%.*]] = sched.dot {{.*}} over n acc
 // CHECK:           [[Z:%.*]] = sched.reduce sum [[P]] over n
 // CHECK:           sched.yield
-// CHECK:         sched.div [[ACC]], [[SUM]]
+// CHECK:         [[RATIO:%.*]] = sched.div {{.*}}, [[SUM]]
+// CHECK-NEXT:    [[INVERSE:%.*]] = sched.select {{.*}}, [[RATIO]]
+// CHECK-NEXT:    sched.mul [[ACC]], [[INVERSE]]
 // CHECK:         sched.store
 // CHECK-NOT:     sched.kernel
 // CHECK:         sched.launch @late_quotient_kernel

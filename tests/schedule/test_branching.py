@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from cleave.algebra import degrees
 from cleave.graph import Graph, Input, Symbol
+from cleave.reference.evaluate import evaluate
 from cleave.reference.sched import run_program
 from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import executable, execute
 from cleave.schedule import ScheduleOptions, space
 from cleave.schedule.chunks import aligned
 from cleave.schedule.cost import Cost
+from cleave.schedule.emit import MOST
 from cleave.schedule.fusion import Candidate
 from cleave.schedule.kernels import Choice
 from cleave.schedule.loops import KernelEmitter
@@ -347,6 +349,20 @@ def test_interpreted_kernels_agree(masks: list[list[Rule]], size: int) -> None:
     (found,) = execute(ready, [*data, *lengths])
     (wanted,) = run_program(program, [*data, *lengths], {"M": size, "N": size}, rounding=True)
     np.testing.assert_allclose(found, wanted, rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.parametrize("walked", ["", "peeled", "branching"])
+@pytest.mark.parametrize(
+    "rule", [(kind, MOST - less) for kind in ("ahead", "near", "from") for less in (0, 3, 2**30)] + [("past", -MOST)], ids=str
+)
+def test_windows_without_an_end_bound_no_loop_by_what_overflows(rule: Rule, walked: str) -> None:
+    """Only Triton's integers overflow."""
+    graph = masked("40", "77", [[rule]])
+    plan = replace(plan_of(16, 16, walked == "branching"), peeled=walked == "peeled")
+    rng = np.random.default_rng(0)
+    data = [rng.standard_normal(shape).astype(np.float16) for shape in ((40, 16), (77, 16), (77, 16))]
+    (found,) = execute(planned(graph, plan), data)
+    np.testing.assert_allclose(found, evaluate(graph, data, {})[0], rtol=4e-3, atol=4e-3)
 
 
 @pytest.mark.parametrize("mask", ["causal", "window"])

@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cleave.reference.evaluate import evaluate
 from cleave.reference.sched import run_program
+from cleave.runtime.execute import execute
+from cleave.schedule.loops import KernelEmitter
+from cleave.schedule.measure import Measure
+from cleave.schedule.roles import Dim, Plan
 
-from .programs import Input, Sketch, agrees, scheduled
+from .programs import INFINITY, Input, Sketch, agrees, scheduled
+from .test_branching import planned, work_of
+
+FAR = (2**62 + 1, 2**40 + 3, 2**32, 2**31, 2**31 - 1, 78, 77, 5, 0, -1, -(2**31), -(2**32), -(2**40), -(2**63))
+"""Integers that 32 bits hold, and such that differ in others."""
 
 
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
@@ -29,3 +38,46 @@ def test_large_integers_keep_all_digits_beside_lanes_that_do_not_exist() -> None
     graph = s.graph()
     (found,) = run_program(scheduled(graph), [np.full((5, 7), 2**62 + 1)], {})
     assert (found == 2**62 + 1).all()
+
+
+@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_kernels_compare_all_bits_of_integers(predicate: str) -> None:
+    """Only Triton's integers have as many as their type says."""
+    s = Sketch("pick", "m=14 n=14", [Input("a", ("m",), "i64", "m"), Input("b", ("n",), "i64", "n")])
+    s.output(s.op("select", s.op("compare", 0, 1, attr=(predicate,)), 1.0, 2.0), "m n", "f32")
+    graph, data = s.graph(), [np.array(FAR)] * 2
+    (found,) = execute(scheduled(graph), data)
+    np.testing.assert_array_equal(found, evaluate(graph, data, {})[0])
+
+
+@pytest.mark.parametrize("cast", ["", "i32"])
+@pytest.mark.parametrize("walked", ["", "peeled", "branching"])
+@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge"])
+def test_lengths_of_64_bits_bound_loops(predicate: str, walked: str, cast: str) -> None:
+    """One beyond all indices admits all or none; one that the program cuts to 32 bits bounds as what is left."""
+    inputs = [Input("x", ("m", "n"), "f32", "m n"), Input("length", ("m",), "i64", "m")]
+    s = Sketch("top", "m=28 n=77", inputs)
+    key, length = s.cast(s.op("iota", attr=("n",)), cast or "i64"), s.cast(1, cast) if cast else 1
+    s.output(s.reduce("max", s.op("select", s.op("compare", key, length, attr=(predicate,)), 0, -INFINITY), "n"), "m", "f32")
+    graph = s.graph()
+    dims = (Dim("m", ("m",), "grid", 2), Dim("n", ("n",), "loop", 16))
+    program = planned(graph, Plan(dims, ("m",), peeled=walked == "peeled", branching=walked == "branching"))
+    rows = np.random.default_rng(0).standard_normal((28, 77)).astype(np.float32)
+    data = [rows, np.repeat(np.array(FAR), 2)]
+    (found,) = execute(program, data)
+    wanted = [rows, data[1].astype(np.int32) if cast else data[1]]
+    where = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[predicate](np.arange(77), wanted[1][:, None])
+    np.testing.assert_array_equal(found, np.where(where, rows, -INFINITY).max(1))
+
+
+def test_lengths_of_both_types_bound_alike() -> None:
+    """What a loop's end depends on is known through 64 bits too."""
+    varying: list[frozenset[str]] = []
+    for dtype in ("i32", "i64"):
+        s = Sketch("top", "m=28 n=77", [Input("x", ("m", "n"), "f32", "m n"), Input("length", ("m",), dtype, "m")])
+        seen = s.op("compare", s.cast(s.op("iota", attr=("n",)), dtype), 1, attr=("lt",))
+        s.output(s.reduce("max", s.op("select", seen, 0, -INFINITY), "n"), "m", "f32")
+        work = work_of(s.graph())
+        kernel = KernelEmitter(work, Plan((Dim("m", ("m",), "grid", 1), Dim("n", ("n",), "loop", 16)), ("m",))).kernel()
+        varying.append(Measure(kernel, work.sizes).varying)
+    assert varying == [frozenset("m")] * 2

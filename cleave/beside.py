@@ -5,7 +5,8 @@ Products with an operand in common, side by side: one product, with the other op
 
 One product of many columns fills a machine better than several of few. Putting operands together costs what it moves, so this is for
 operands made of weights alone, for which that is done once, before casts that make them larger. Where all of them have one 16-bit
-type, so has the product: PyTorch gives it the type of its operands.
+type, so has the product, if that is what each is cast to, or as PyTorch gives it the type of its operands. What the search made products
+of is another thing, such as rows that are scaled only afterwards: these might overflow.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ class _Part:
     axis: str
 
 
-def beside(graph: Graph, taken: Iterable[str] = ()) -> Graph | None:
-    """The graph with products of one operand and several weights as one; None where there are none. `taken` are names that mean others."""
+def beside(graph: Graph, taken: Iterable[str] = (), written: bool = True) -> Graph | None:
+    """
+    The graph with products of one operand and several weights as one; None where there are none. `taken` are names that mean others;
+    `written` says that the products are those of the program as it was written, and that PyTorch rounds them to the type of their operands.
+    """
     groups = [parts for parts in _groups(graph) if len(parts) > 1 and _put_together(graph, parts)]
-    return _Rewriter(graph, groups, taken).run() if groups else None
+    return _Rewriter(graph, groups, taken, written).run() if groups else None
 
 
 def _groups(graph: Graph) -> list[list[_Part]]:
@@ -77,8 +81,11 @@ def _put_together(graph: Graph, group: Sequence[_Part]) -> list[int]:
 class _Rewriter:
     """Rebuilds a graph with each group as one product."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]], taken: Iterable[str]) -> None:
+    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]], taken: Iterable[str], written: bool) -> None:
         self.graph = graph
+        self.written = written
+        self.users = graph.users()
+        self.outputs = {output.value for output in graph.outputs}
         self.group_of = {part.op: group for group in groups for part in group}
         names = {*taken, *(axis.name for axis in graph.axes), *(symbol.name for symbol in graph.symbols)}
         self.names: dict[int, str] = {}
@@ -136,5 +143,10 @@ class _Rewriter:
         if self.builder.ops[whole].dtype != dtype:
             whole = add("cast", whole, dtype=dtype)
         product = add("contract", first, whole, attr=op.attr, dtype=op.dtype)
-        narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype
+        narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype and (self.written or self._is_cast(group, dtype))
         return add("cast", product, dtype=dtype) if narrow and op.dtype != dtype else product
+
+    def _is_cast(self, group: Sequence[_Part], dtype: str) -> bool:
+        """Whether nothing reads the products of a group but casts to a type."""
+        users = [self.graph.ops[user] for part in group for user in self.users[part.op]]
+        return self.outputs.isdisjoint(part.op for part in group) and all((user.kind, user.dtype) == ("cast", dtype) for user in users)

@@ -199,7 +199,7 @@ def searched(
     search = AlgSuperoptimizePass(
         split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"], hoist=settings["weights"]
     )
-    beside = (AlgConcatWeightsPass(),) if settings["weights"] else ()
+    beside = (AlgConcatWeightsPass(exact=settings["unrounded"]),) if settings["weights"] else ()
     for level, passes in (("alternatives", (search, *beside)), ("stabilized", (AlgStabilizePass(),))):
         for pass_ in passes:
             pass_.apply(Context(), module)

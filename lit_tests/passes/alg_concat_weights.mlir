@@ -191,3 +191,25 @@ alg.graph @cast axes [m = 7, d = 64, n = 32]
 // CHECK:         [[P:%.*]] = alg.contract %x, {{.*}} over [d] : !alg.tensor<[m, n_1], f32>
 // CHECK-NEXT:    [[H:%.*]] = alg.cast [[P]] : !alg.tensor<[m, n_1], f16>
 // CHECK-NEXT:    alg.slice [[H]] n_1 into n from 0 step 1 : !alg.tensor<[m, n], f16>
+
+// -----
+
+// What could not be put together once, or has no use, is left out: another type, a chunk, what nothing reads.
+alg.graph @some axes [m = 7, d = 64, n = 32, k = 3, s = 4, ni = 8 chunk of n by s]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32> weight, %b: !alg.tensor<[d, k], f32> weight,
+     %h: !alg.tensor<[d, n], f16> weight) -> (!alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m], f32>, !alg.tensor<[m, n], f32>) {
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %w = alg.cast %h : !alg.tensor<[d, n], f32>
+  %q = alg.contract %x, %w over [d] : !alg.tensor<[m, n], f32>
+  %t = alg.split %a n into [s, ni] : !alg.tensor<[d, s, ni], f32>
+  %u = alg.index %t s at 2 : !alg.tensor<[d, ni], f32>
+  %v = alg.contract %x, %u over [d] : !alg.tensor<[m, ni], f32>
+  %z = alg.reduce sum %v over [ni] : !alg.tensor<[m], f32>
+  %c = alg.neg %a : !alg.tensor<[d, n], f32>
+  %e = alg.contract %x, %c over [d] : !alg.tensor<[m, n], f32>
+  %r = alg.contract %x, %b over [d] : !alg.tensor<[m, k], f32>
+  alg.yield %p, %r, %z, %q : !alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m], f32>, !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @some
+// CHECK:       alternative "as written beside"
+// CHECK:         alg.concat %a, %b along [n, k] into n_k

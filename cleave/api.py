@@ -355,7 +355,8 @@ def compile(
     module = ModuleOp([graph_op(graph)])
     text = printed(module)
     store = Store(enabled=wanted.cache)
-    settings = {**{entry.name: getattr(wanted, entry.name) for entry in fields(Options)}, "weights": bool(asked)}
+    settings = {entry.name: getattr(wanted, entry.name) for entry in fields(Options)}
+    settings |= {"weights": bool(asked), "unrounded": captured.unrounded}
     points = [dict(sorted(point.items())) for point in hints or ()]
     key = key_of("program", versions(), text, points, machine.setting, settings, symbols if machine.timed else {})
     choice: Choice | None = store.get("programs", key)

@@ -5,16 +5,17 @@ Products with an operand in common, side by side: one product, with the other op
 
 One product of many columns fills a machine better than several of few. Putting operands together costs what it moves, so this is for
 operands made of weights alone, for which that is done once, before casts that make them larger. Where all of them have one 16-bit
-type, so has the product: PyTorch gives it the type of its operands.
+type, so has the product, if that is what each is cast to, or as PyTorch gives it the type of its operands. What the search made products
+of is another thing, such as rows that are scaled only afterwards: these might overflow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .extents import extent
-from .graph import Axis, Builder, Graph, Op, Output
+from .graph import Axis, Builder, Graph, Op, Output, without_dead_code
 from .schedule.buffers import fresh
 from .weights import kept
 
@@ -23,17 +24,25 @@ HALVES = ("f16", "bf16")
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A product to be put beside others: the contraction, its operand of weights, and the axis that only that has."""
+    """
+    A product to be put beside others: the contraction, its operand of weights, and the axis that only that has. `source` is what is put
+    together, the operand or what it is cast from.
+    """
 
     op: int
     weight: int
     axis: str
+    source: int
 
 
-def beside(graph: Graph, taken: Iterable[str] = ()) -> Graph | None:
-    """The graph with products of one operand and several weights as one; None where there are none. `taken` are names that mean others."""
-    groups = [parts for parts in _groups(graph) if len(parts) > 1 and _put_together(graph, parts)]
-    return _Rewriter(graph, groups, taken).run() if groups else None
+def beside(graph: Graph, taken: Iterable[str] = (), written: bool = True) -> Graph | None:
+    """
+    The graph with products of one operand and several weights as one; None where there are none. `taken` are names that mean others;
+    `written` says that the products are those of the program as it was written, and that PyTorch rounds them to the type of their operands.
+    """
+    graph = without_dead_code(graph)
+    groups = [found for parts in _groups(graph) if (found := _once(graph, parts))]
+    return _Rewriter(graph, groups, taken, written).run() if groups else None
 
 
 def _groups(graph: Graph) -> list[list[_Part]]:
@@ -49,7 +58,7 @@ def _groups(graph: Graph) -> list[list[_Part]]:
         own = [axis for axis in right.axes if axis not in over]
         summed = frozenset({*left.axes, *right.axes}).difference(op.axes)
         if over and over == summed and len(own) == 1 and not graph.axis(own[0]).extent.symbols:
-            found.setdefault((other, over, right.dtype, op.dtype), {}).setdefault(weight, _Part(at, weight, own[0]))
+            found.setdefault((other, over, right.dtype, op.dtype), {}).setdefault(weight, _Part(at, weight, own[0], weight))
     return [list(parts.values()) for parts in found.values()]
 
 
@@ -65,20 +74,25 @@ def _of_weights(graph: Graph) -> list[bool]:
     return out
 
 
-def _put_together(graph: Graph, group: Sequence[_Part]) -> list[int]:
-    """The weights of a group, or what they are cast from, whichever would be computed once; none where neither."""
-    weights = [part.weight for part in group]
-    sources = [graph.ops[weight].args[0] for weight in weights if graph.ops[weight].kind == "cast"]
-    of_one_type = len({graph.ops[source].dtype for source in sources}) == 1
-    ways = [weights, sources] if len(sources) == len(weights) and of_one_type else [weights]
-    return next((way for way in ways if kept(graph, way)), list[int]())
+def _once(graph: Graph, parts: Sequence[_Part]) -> list[_Part]:
+    """Those of the products whose weights, or what these are cast from, would be put together once; none where there are not several."""
+    cast = [replace(part, source=graph.ops[part.weight].args[0]) for part in parts if graph.ops[part.weight].kind == "cast"]
+    types = dict.fromkeys(graph.ops[part.source].dtype for part in cast)
+    for way in (parts, *([part for part in cast if graph.ops[part.source].dtype == dtype] for dtype in types)):
+        found = [part for part in way if kept(graph, [part.source])]
+        if len(found) > 1 and kept(graph, [part.source for part in found]):
+            return found
+    return []
 
 
 class _Rewriter:
     """Rebuilds a graph with each group as one product."""
 
-    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]], taken: Iterable[str]) -> None:
+    def __init__(self, graph: Graph, groups: Sequence[Sequence[_Part]], taken: Iterable[str], written: bool) -> None:
         self.graph = graph
+        self.written = written
+        self.users = graph.users()
+        self.outputs = {output.value for output in graph.outputs}
         self.group_of = {part.op: group for group in groups for part in group}
         names = {*taken, *(axis.name for axis in graph.axes), *(symbol.name for symbol in graph.symbols)}
         self.names: dict[int, str] = {}
@@ -130,11 +144,16 @@ class _Rewriter:
     def _product(self, op: Op, group: Sequence[_Part], name: str) -> int:
         add = self.builder.add
         other = next(arg for arg in op.args if arg != group[0].weight and arg not in {part.weight for part in group})
-        weights = [self._build(weight) for weight in _put_together(self.graph, group)]
+        weights = [self._build(part.source) for part in group]
         whole = add("concat", *weights, attr=(tuple(part.axis for part in group), name))
         first, dtype = self._build(other), self.graph.ops[group[0].weight].dtype
         if self.builder.ops[whole].dtype != dtype:
             whole = add("cast", whole, dtype=dtype)
         product = add("contract", first, whole, attr=op.attr, dtype=op.dtype)
-        narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype
+        narrow = dtype in HALVES and self.builder.ops[first].dtype == dtype and (self.written or self._is_cast(group, dtype))
         return add("cast", product, dtype=dtype) if narrow and op.dtype != dtype else product
+
+    def _is_cast(self, group: Sequence[_Part], dtype: str) -> bool:
+        """Whether nothing reads the products of a group but casts to a type."""
+        users = [self.graph.ops[user] for part in group for user in self.users[part.op]]
+        return self.outputs.isdisjoint(part.op for part in group) and all((user.kind, user.dtype) == ("cast", dtype) for user in users)

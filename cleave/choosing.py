@@ -199,7 +199,7 @@ def searched(
     search = AlgSuperoptimizePass(
         split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"], hoist=settings["weights"]
     )
-    beside = (AlgConcatWeightsPass(),) if settings["weights"] else ()
+    beside = (AlgConcatWeightsPass(exact=settings["unrounded"]),) if settings["weights"] else ()
     for level, passes in (("alternatives", (search, *beside)), ("stabilized", (AlgStabilizePass(),))):
         for pass_ in passes:
             pass_.apply(Context(), module)
@@ -226,7 +226,7 @@ def _variant(
     The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's. The
     symbols in `fixed` are constants of these values, which are their hints.
     """
-    sizes, found = space_of(bodies, fixed, machine.target, clock is not None)
+    sizes, found = space_of(bodies, fixed, machine.target, clock is not None, not settings["unrounded"])
     lap("sched")
     binaries: Mapping[str, Binary] = {}
     entries: tuple[tuner.Entry, ...] = ()
@@ -247,15 +247,18 @@ def _variant(
     return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks, fixed)
 
 
-def space_of(bodies: tuple[Graph, ...], fixed: Mapping[str, int], target: Target, timed: bool = True) -> tuple[Mapping[str, int], Space]:
+def space_of(
+    bodies: tuple[Graph, ...], fixed: Mapping[str, int], target: Target, timed: bool = True, rounded: bool = True
+) -> tuple[Mapping[str, int], Space]:
     """
     The hints of stabilized alternatives, and what may be run for them, as far as it is worth planning where candidates are `timed` or
-    not; symbols in `fixed` are constants, which are their hints.
+    not; symbols in `fixed` are constants, which are their hints. `rounded` says that PyTorch rounds products of 16-bit types to these.
     """
     from .passes.convert_alg_to_sched import hinted_sizes
 
     sizes = hinted_sizes(bodies)
-    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target, TIMED if timed else MODELLED)
+    options = replace(TIMED if timed else MODELLED, rounded=rounded)
+    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target, options)
 
 
 def _tuned(

@@ -48,7 +48,7 @@ def space_for(captured: Captured, machine: Machine) -> Space:
     chosen = Options()
     settings = {"split": chosen.split, "alternatives": chosen.alternatives, "seed": chosen.seed, "weights": False}
     bodies, _, _ = searched(ModuleOp([graph_op(captured.graph)]), "", settings, lambda stage: None)
-    return space_of(bodies, {}, machine.target)[1]
+    return space_of(bodies, {}, machine.target, rounded=not captured.unrounded)[1]
 
 
 def workload_for(case: Case, captured: Captured, inputs: Sequence[Tensor], folder: Path, device: int) -> Workload:

@@ -26,10 +26,13 @@ from .values import DTYPES, Value
 
 @dataclass(frozen=True)
 class Captured:
-    """A graph and how a call meets it."""
+    """
+    A graph and how a call meets it. `unrounded` says that PyTorch does not round some product to the type of its operands, of 16 bits.
+    """
 
     graph: Graph
     bindings: Bindings
+    unrounded: bool = False
 
 
 def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = None, weights: Iterable[int | str] = ()) -> Captured:
@@ -46,7 +49,7 @@ def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = 
     values = list(dict.fromkeys(result.value for result in state.results if result.value is not None))
     arguments = {key: Argument(one.name, DTYPES[one.dtype], one.weight) for key, one in state.tensors.items()}
     emitted = emit(state.cx, traced.name, arguments, values, symbol_names(state), symbol_facts(state))
-    return Captured(emitted.graph, replace(_bindings(state, emitted, values), weights=marked))
+    return Captured(emitted.graph, replace(_bindings(state, emitted, values), weights=marked), state.cx.unrounded)
 
 
 def _marked(traced: Traced, weights: Iterable[int | str]) -> tuple[Source, ...]:

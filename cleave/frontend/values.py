@@ -63,7 +63,7 @@ class Lowering:
     What lowering a program keeps: its atoms, and the operation being lowered, for places and errors.
 
     `uneven` are axes of which parts of different lengths are taken; `only_sliced` says that the first operand of the operation
-    is used by slices alone.
+    is used by slices alone. `unrounded` says that PyTorch does not round some product to the type of its operands, of 16 bits.
     """
 
     atoms: Atoms = field(default_factory=Atoms)
@@ -71,6 +71,7 @@ class Lowering:
     op: str = ""
     uneven: dict[Atom, None] = field(default_factory=dict[Atom, None])
     only_sliced: bool = False
+    unrounded: bool = False
 
     def fail(self, found: str, advice: str = "") -> NoReturn:
         """Raises: CleaveError at the operation being lowered."""

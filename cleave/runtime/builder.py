@@ -24,7 +24,9 @@ IMPORTS = ("triton", "triton.compiler")
 def reason(error: Exception) -> str:
     """What an error says, in a line: the assembler's own words where it is its."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith("ptxas")), lines[0] if lines else "")
+    # Before what is wrong the assembler may warn and inform.
+    wrong = (line for line in lines if line.startswith("ptxas") and ("fatal" in line or "error" in line))
+    told = next(wrong, lines[0] if lines else "")
     return f"{type(error).__name__}: {told}"[:400]
 
 

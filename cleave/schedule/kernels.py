@@ -48,7 +48,7 @@ class ScheduleOptions:
     seem to need.
 
     With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to
-    be timed, whatever the model finds.
+    be timed, whatever the model finds. With `rounded`, products of two inputs of 16 bits may be stored as these, as PyTorch rounds them.
     """
 
     plans: int = 160
@@ -61,6 +61,7 @@ class ScheduleOptions:
     diagonal: bool = False
     library: bool = False
     compare: bool = False
+    rounded: bool = True
     orders: bool = False
     bounds: bool = False
 

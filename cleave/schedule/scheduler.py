@@ -63,7 +63,8 @@ def considered(
     rough: list[tuple[float, str, Fusion]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
-    written = frozenset(product for product, _ in products(graphs[0]).values()) if chosen.library else frozenset[Product]()
+    halves = products(graphs[0]).values() if chosen.library and chosen.rounded else ()
+    written = frozenset(product for product, _ in halves)
     shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]] = {}
     tried = list(enumerate(graphs[: chosen.alternatives]))
     if len(tried) < len(graphs):

@@ -1,5 +1,6 @@
 // RUN: cleave-opt %s -p alg-concat-weights --split-input-file | filecheck %s
 // RUN: cleave-opt %s -p alg-concat-weights,alg-concat-weights --split-input-file | filecheck %s
+// RUN: cleave-opt %s -p 'alg-concat-weights{exact=true}' --split-input-file | filecheck %s --check-prefix EXACT
 
 // The two halves of a gated layer: one product by both weights, cut apart again.
 alg.graph @gated axes [m = ?, d = 64, n = 48]
@@ -20,6 +21,9 @@ alg.graph @gated axes [m = ?, d = 64, n = 48]
 // CHECK-NEXT:    [[H:%.*]] = alg.cast [[P]] : !alg.tensor<[m, n_1], f16>
 // CHECK-NEXT:    alg.slice [[H]] n_1 into n from 0 step 1
 // CHECK:         alg.slice [[H]] n_1 into n from 48 step 1
+// EXACT-LABEL: @gated
+// EXACT:         [[P:%.*]] = alg.contract %x, {{.*}} over [d] : !alg.tensor<[m, n_1], f32>
+// EXACT-NEXT:    alg.slice [[P]] n_1 into n from 0 step 1
 
 // -----
 
@@ -127,3 +131,85 @@ alg.graph @mixed axes [m = 7, d = 64, n = 32]
 }
 // CHECK-LABEL: @mixed
 // CHECK-NOT:   alternative
+
+// -----
+
+// Rows that only the search scales after the product, in place of before, may overflow in f16.
+alg.graph @after axes [m = 7, d = 64, n = 32]
+    (%x: !alg.tensor<[m, d], f16>, %a: !alg.tensor<[d, n], f16> weight, %b: !alg.tensor<[d, n], f16> weight)
+    -> (!alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>) {
+  alg.alternatives
+    alternative "as written" {
+      %c = alg.constant 0.001 : f32
+      %u = alg.mul %x, %c : !alg.tensor<[m, d], f16>
+      %k = alg.constant 0.002 : f32
+      %v = alg.mul %x, %k : !alg.tensor<[m, d], f16>
+      %p = alg.contract %u, %a over [d] : !alg.tensor<[m, n], f16>
+      %q = alg.contract %v, %b over [d] : !alg.tensor<[m, n], f16>
+      alg.yield %p, %q : !alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>
+    }
+    alternative "after" {
+      %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+      %q = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f32>
+      %c = alg.constant 0.001 : f32
+      %k = alg.constant 0.002 : f32
+      %u = alg.mul %p, %c : !alg.tensor<[m, n], f32>
+      %v = alg.mul %q, %k : !alg.tensor<[m, n], f32>
+      %y = alg.cast %u : !alg.tensor<[m, n], f16>
+      %z = alg.cast %v : !alg.tensor<[m, n], f16>
+      alg.yield %y, %z : !alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>
+    }
+}
+// CHECK-LABEL: @after
+// CHECK:       alternative "after beside"
+// CHECK:         [[P:%.*]] = alg.contract %x, {{.*}} over [d] : !alg.tensor<[m, n_1], f32>
+// CHECK-NEXT:    alg.slice [[P]] n_1 into n from 0 step 1 : !alg.tensor<[m, n], f32>
+
+// -----
+
+// What is cast to f16 and nothing else is rounded together.
+alg.graph @cast axes [m = 7, d = 64, n = 32]
+    (%x: !alg.tensor<[m, d], f16>, %a: !alg.tensor<[d, n], f16> weight, %b: !alg.tensor<[d, n], f16> weight)
+    -> (!alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>) {
+  alg.alternatives
+    alternative "as written" {
+      %i = alg.relu %x : !alg.tensor<[m, d], f16>
+      %u = alg.contract %i, %a over [d] : !alg.tensor<[m, n], f16>
+      %v = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f16>
+      alg.yield %u, %v : !alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>
+    }
+    alternative "cast" {
+      %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+      %q = alg.contract %x, %b over [d] : !alg.tensor<[m, n], f32>
+      %y = alg.cast %p : !alg.tensor<[m, n], f16>
+      %z = alg.cast %q : !alg.tensor<[m, n], f16>
+      alg.yield %y, %z : !alg.tensor<[m, n], f16>, !alg.tensor<[m, n], f16>
+    }
+}
+// CHECK-LABEL: @cast
+// CHECK:       alternative "cast beside"
+// CHECK:         [[P:%.*]] = alg.contract %x, {{.*}} over [d] : !alg.tensor<[m, n_1], f32>
+// CHECK-NEXT:    [[H:%.*]] = alg.cast [[P]] : !alg.tensor<[m, n_1], f16>
+// CHECK-NEXT:    alg.slice [[H]] n_1 into n from 0 step 1 : !alg.tensor<[m, n], f16>
+
+// -----
+
+// What could not be put together once, or has no use, is left out: another type, a chunk, what nothing reads.
+alg.graph @some axes [m = 7, d = 64, n = 32, k = 3, s = 4, ni = 8 chunk of n by s]
+    (%x: !alg.tensor<[m, d], f32>, %a: !alg.tensor<[d, n], f32> weight, %b: !alg.tensor<[d, k], f32> weight,
+     %h: !alg.tensor<[d, n], f16> weight) -> (!alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m], f32>, !alg.tensor<[m, n], f32>) {
+  %p = alg.contract %x, %a over [d] : !alg.tensor<[m, n], f32>
+  %w = alg.cast %h : !alg.tensor<[d, n], f32>
+  %q = alg.contract %x, %w over [d] : !alg.tensor<[m, n], f32>
+  %t = alg.split %a n into [s, ni] : !alg.tensor<[d, s, ni], f32>
+  %u = alg.index %t s at 2 : !alg.tensor<[d, ni], f32>
+  %v = alg.contract %x, %u over [d] : !alg.tensor<[m, ni], f32>
+  %z = alg.reduce sum %v over [ni] : !alg.tensor<[m], f32>
+  %c = alg.neg %a : !alg.tensor<[d, n], f32>
+  %e = alg.contract %x, %c over [d] : !alg.tensor<[m, n], f32>
+  %r = alg.contract %x, %b over [d] : !alg.tensor<[m, k], f32>
+  alg.yield %p, %r, %z, %q : !alg.tensor<[m, n], f32>, !alg.tensor<[m, k], f32>, !alg.tensor<[m], f32>, !alg.tensor<[m, n], f32>
+}
+// CHECK-LABEL: @some
+// CHECK:       alternative "as written beside"
+// CHECK:         alg.concat %a, %b along [n, k] into n_k

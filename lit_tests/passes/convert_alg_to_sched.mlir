@@ -28,9 +28,9 @@ alg.graph @late_quotient axes [m = 64, d = 64, n = 64, e = 64]
 // CHECK:           [[O:%.*]] = sched.dot {{.*}} over n acc
 // CHECK:           [[Z:%.*]] = sched.reduce sum [[P]] over n
 // CHECK:           sched.yield
-// CHECK:         [[RATIO:%.*]] = sched.div {{.*}}, [[SUM]]
-// CHECK-NEXT:    [[INVERSE:%.*]] = sched.select {{.*}}, [[RATIO]]
-// CHECK-NEXT:    sched.mul [[ACC]], [[INVERSE]]
+// CHECK:         [[Q:%.*]] = sched.div {{.*}}, [[SUM]] : !sched.tile<[m = 16], f32>
+// CHECK:         [[R:%.*]] = sched.select {{.*}}, [[Q]]
+// CHECK:         sched.mul [[ACC]], [[R]]
 // CHECK:         sched.store
 // CHECK-NOT:     sched.kernel
 // CHECK:         sched.launch @late_quotient_kernel

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+import cleave
+from cleave import choosing
 from cleave.algebra.probes import Probe, results
 from cleave.beside import beside
-from cleave.bridge.alg import graphs_of
+from cleave.bridge.alg import alternatives_of, graphs_of
 from cleave.dialects.alg import GraphOp
 from cleave.graph import Graph
 from cleave.parsing import verify
@@ -167,3 +175,48 @@ alg.graph @twice axes [m = 3, d = 4, n = 5, k = 2]
     assert made is not None and made.axis("n_k").extent.constant == 7
     inputs = random_inputs(graph, {}, 0)
     assert close(results(Probe(made, {}), inputs, np.float64), results(Probe(graph, {}), inputs, np.float64))
+
+
+def scaled_inside(x: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    zero = torch.zeros((), dtype=x.dtype)
+    return torch.addmm(zero, x, a, alpha=1e-3), torch.addmm(zero, x, b, alpha=1e-3)
+
+
+def wide(x: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.mm(x, a, out_dtype=torch.float32) * 1e-3, torch.mm(x, b, out_dtype=torch.float32) * 1e-3
+
+
+def scaled_before(x: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return (x * 1e-3) @ a, (x * 5e-4) @ b
+
+
+def in_f32(x: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return x.float() @ a.float() * 1e-3, x.float() @ b.float() * 1e-3
+
+
+@pytest.mark.parametrize("function", [scaled_inside, wide, scaled_before, in_f32])
+def test_what_pytorch_keeps_in_more_bits_does_not_overflow(
+    function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The products of the operands are beyond the largest f16, 65504; scaled, which PyTorch does before it rounds, they are not."""
+    plain = choosing.searched
+
+    def only_beside(module: ModuleOp, *more: Any) -> tuple[tuple[Graph, ...], dict[str, str], int]:
+        _, texts, count = plain(module, *more)
+        found = alternatives_of(next(op for op in module.walk() if isinstance(op, GraphOp)))
+        return tuple(entry.graph for entry in found if entry.name.endswith(" beside")), texts, count
+
+    monkeypatch.setattr(choosing, "searched", only_beside)
+    x = torch.full((4, 32), 3e3, dtype=torch.float16)
+    a, b = (torch.full((32, size), 1.0 + size / 16, dtype=torch.float16) for size in (8, 16))
+    found = cleave.compile(function, x, a, b, weights=("a", "b"), cache=False)(x, a, b)
+    wanted = [x.double() @ weight.double() * scale for weight, scale in ((a, 1e-3), (b, 5e-4 if function is scaled_before else 1e-3))]
+    for got, right in zip(found, wanted, strict=True):
+        assert torch.allclose(got.double(), right, rtol=2e-3)
+
+
+def test_products_of_halves_are_stored_in_these() -> None:
+    """As PyTorch has them, so that a library may make them."""
+    x, a, b = (torch.ones(shape, dtype=torch.float16) for shape in ((4, 32), (32, 8), (32, 16)))
+    text = cleave.compile(lambda x, a, b: (x @ a, torch.relu(x @ b)), x, a, b, weights=(1, 2), cache=False).text("alternatives")
+    assert re.search(r"alg\.contract %x, %concat.*\n.*alg\.cast %contract\w* : !alg\.tensor<\[m, n_e\], f16>", text)

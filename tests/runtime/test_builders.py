@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from cleave.runtime.build import build
+from cleave.runtime.builder import reason
 from cleave.runtime.builders import BuildError, Builders
 from cleave.runtime.cache import Store
 from cleave.runtime.connection import Gone, Peer
@@ -80,6 +81,23 @@ def test_the_assembler_says_why_in_the_answer_alone(capfd: pytest.CaptureFixture
     finally:
         pool.close()
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", ""),
+        ("\n  first\nsecond", "first"),
+        ("Internal error\n`ptxas` stderr:\nptxas fatal   : Out of registers\nRepro command: ptxas x", "ptxas fatal   : Out of registers"),
+        (
+            "`ptxas` stderr:\nptxas info    : (C7510) slow\nptxas x.ptx, line 3; error   : bad\nptxas fatal   : aborted",
+            "ptxas x.ptx, line 3; error   : bad",
+        ),
+        ("`ptxas` raised SIGSEGV\n`ptxas` stderr:\nptxas info    : (C7510) slow", "`ptxas` raised SIGSEGV"),
+    ],
+)
+def test_the_reason_is_the_line_that_says_what_is_wrong(text: str, told: str) -> None:
+    assert reason(ValueError(text)) == f"ValueError: {told}"
 
 
 BUILD = """

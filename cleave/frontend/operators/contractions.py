@@ -102,6 +102,7 @@ def matmul(
     right = next(operand for operand in (other, mat2, vec, tensor) if operand is not None)
     if cx.op == "inner" and len(right.dims) > 1:
         right = Value((*right.dims[:-2], right.dims[-1], right.dims[-2]), right.node, right.dtype)
+    cx.unrounded |= result.dtype != self.dtype
     return multiplied(cx, result, self, right)
 
 
@@ -138,6 +139,7 @@ def addmm(
     left = next(operand for operand in (mat1, mat, batch1) if operand is not None)
     right = next(operand for operand in (mat2, vec, batch2) if operand is not None)
     _alike(cx, self, left, right)
+    cx.unrounded |= alpha != 1
     return _plus(cx, result, self, multiplied(cx, result, left, right), beta, alpha)
 
 

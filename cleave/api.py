@@ -134,7 +134,7 @@ class Options:
             raise ValueError(f"compile() option tune is {self.tune!r}; give True, False or 'auto'")
 
 
-@dataclass
+@dataclass(repr=False)
 class Compiled:
     """A function that was compiled: call it as the original. CPU tensors run in Triton's interpreter, CUDA tensors on the GPU."""
 
@@ -150,6 +150,9 @@ class Compiled:
     _entries: tuple[Entry, ...] = ()
     _picks: dict[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=dict[Any, tuple[Executable, Mapping[str, int]]])
     _prepared: Prepared | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.graph.name}, compiled to {', '.join(kernel.name for kernel in self.kernels) or 'no kernel'}>"
 
     @property
     def program(self) -> Program:

@@ -120,7 +120,7 @@ def chosen(
         BUILDERS.warm()
     clock = GpuClock() if machine.timed else None
     try:
-        bodies, texts, count = searched(module, text, settings, lap)
+        bodies, texts, count = searched(module, text, settings, lap, machine.timed)
         parts = divided(bodies) if settings["weights"] else None
         if parts is not None:
             bodies = parts.rest
@@ -184,11 +184,11 @@ def hinted(graph: Graph, point: Mapping[str, int]) -> Graph:
 
 
 def searched(
-    module: ModuleOp, text: str, settings: Mapping[str, Any], lap: Callable[[str], None]
+    module: ModuleOp, text: str, settings: Mapping[str, Any], lap: Callable[[str], None], timed: bool = True
 ) -> tuple[tuple[Graph, ...], dict[str, str], int]:
     """
     The stabilized alternatives of the graph in a module, which is changed, the text of each level up to them, and how many there are.
-    Arguments as for `chosen`.
+    Arguments as for `chosen`; whether weights put side by side are worth a copy of them is for candidates that are `timed` to tell.
     """
     from .dialects.alg import AlternativesOp, GraphOp
     from .passes.alg_concat_weights import AlgConcatWeightsPass
@@ -199,7 +199,7 @@ def searched(
     search = AlgSuperoptimizePass(
         split=settings["split"], alternatives=settings["alternatives"], seed=settings["seed"], hoist=settings["weights"]
     )
-    beside = (AlgConcatWeightsPass(exact=settings["unrounded"]),) if settings["weights"] else ()
+    beside = (AlgConcatWeightsPass(exact=settings["unrounded"]),) if settings["weights"] and timed else ()
     for level, passes in (("alternatives", (search, *beside)), ("stabilized", (AlgStabilizePass(),))):
         for pass_ in passes:
             pass_.apply(Context(), module)

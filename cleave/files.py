@@ -9,12 +9,23 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from types import TracebackType
 
 
-def end_with_the_reader() -> None:
-    """Lets a program end quietly when what reads its output has ended, as in `cleave-opt … | head`, where there are such signals."""
+def end_quietly() -> None:
+    """
+    Lets a program end without a word when it is interrupted, or when what reads its output has ended, as in `cleave-opt … | head`, where
+    there are such signals.
+    """
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    shown = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            shown(kind, error, trace)
+
+    sys.excepthook = show
 
 
 def read(path: str) -> bytes:

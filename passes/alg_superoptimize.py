@@ -202,7 +202,9 @@ def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool, workers: Wo
     remarks = list(result.caps)
     if passed is not None:
         remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
-        remarks += [f"alternative '{others[index].name}' is too large to be run in floats" for index in passed.unchecked]
+        remarks += [
+            f"alternative '{others[index].name}' has tensors too large for its accuracy to be checked" for index in passed.unchecked
+        ]
         others = tuple(others[index] for index in passed.kept)
     for text in remarks:
         remark(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {text}")

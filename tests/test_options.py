@@ -48,3 +48,7 @@ def test_gradients_are_refused_and_not_dropped() -> None:
     with torch.no_grad():
         assert torch.equal(compiled(wants), torch.full((3,), 2.0))
     assert torch.equal(compiled(wants.detach()), torch.full((3,), 2.0))
+
+
+def test_a_compiled_function_is_told_in_a_line() -> None:
+    assert repr(cleave.compile(doubled, torch.ones(4, 8), cache=False)) == "<doubled, compiled to doubled_kernel>"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cleave import __version__
-from cleave.files import end_with_the_reader
+from cleave.files import end_quietly
 
 MEASURING = """
 Every contender's result is compared with float64, then all are timed in turn, round after round: as replays of a CUDA graph and as
@@ -163,7 +163,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when every result of Cleave is right, 1 when one is wrong or missing, 2 for usage or no GPU."""
     if arguments is None:
-        end_with_the_reader()
+        end_quietly()
     options = parser().parse_args(arguments)
     if options.command == "search":
         from cleave.bench.search_report import report

@@ -33,7 +33,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from cleave import __version__
 from cleave.errors import CleaveError
-from cleave.files import end_with_the_reader, read, told, write
+from cleave.files import end_quietly, read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of, spec, specs, summary_of
 from cleave.universe import CLEAVE_UNIVERSE
@@ -294,7 +294,7 @@ def _emitted_by_xdsl(name: str, module: ModuleOp, action: Callable[[], None]) ->
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
     if argv is None:
-        end_with_the_reader()
+        end_quietly()
     try:
         return CleaveOpt("Reads IR, runs passes on it and prints the result.", argv).execute()
     except CleaveError as error:

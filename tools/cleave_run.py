@@ -27,7 +27,7 @@ from xdsl.universe import XDSL_UNIVERSE
 from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
-from cleave.files import end_with_the_reader, read, told, write
+from cleave.files import end_quietly, read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import TOLERANCES, rounded
 from cleave.universe import CLEAVE_UNIVERSE
@@ -327,7 +327,7 @@ def _compared(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the driver on the given arguments, by default the command line's, and returns the exit code."""
     if argv is None:
-        end_with_the_reader()
+        end_quietly()
     args = _arguments(argv)
     try:
         return execute(args)

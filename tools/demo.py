@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from cleave.bridge.alg import alternatives_of, graph_op
 from cleave.dialects.alg import GraphOp
 from cleave.execution import Array, Runnable, runnables
-from cleave.files import end_with_the_reader
+from cleave.files import end_quietly
 from cleave.frontend import capture
 from cleave.parsing import verify
 from cleave.universe import CLEAVE_UNIVERSE
@@ -141,5 +141,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    end_with_the_reader()
+    end_quietly()
     sys.exit(main())

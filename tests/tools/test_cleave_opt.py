@@ -2,8 +2,10 @@
 
 import io
 import resource
+import signal
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,6 +154,18 @@ def test_a_closed_pipe_is_quiet() -> None:
     command = f"{BIN}/cleave-opt | head -n 1"
     done = subprocess.run(["bash", "-c", command], input=text, text=True, capture_output=True, check=False)
     assert (done.stdout, done.stderr) == ("builtin.module {\n", "")
+
+
+@pytest.mark.parametrize("command", [["cleave-opt"], ["cleave-run", "-"]])
+def test_an_interrupt_is_quiet(command: list[str]) -> None:
+    """It ends by the signal, as the shell expects."""
+    with subprocess.Popen(
+        [f"{BIN}/{command[0]}", *command[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as done:
+        time.sleep(3)
+        assert done.poll() is None, "it waits for its input"
+        done.send_signal(signal.SIGINT)
+        assert (done.wait(20), done.stderr.read() if done.stderr else b"") == (-signal.SIGINT, b"")
 
 
 def test_stock_xdsl_opt_finds_the_universe() -> None:

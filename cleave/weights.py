@@ -146,11 +146,9 @@ def _extents(attr: tuple[Attr, ...]) -> Iterator[Extent]:
 def _worthwhile(graph: Graph, v: int, known: frozenset[int]) -> Iterator[int]:
     """The value, or what it is made of, as far as it is worth its memory."""
     op = graph.ops[v]
-    cone = _cone(graph, v)
-    if not cone & known or not _weights(graph, v):
+    if not _cone(graph, v) & known or not _weights(graph, v):
         return
-    sums = any(graph.ops[i].kind in ("reduce", "contract") for i in cone)
-    if op.kind in MOVES or op.dtype not in FLOATS or not (sums or _bytes(graph, op) <= _read(graph, v)):
+    if op.kind in MOVES or not _worth_memory(graph, [v]):
         for arg in dict.fromkeys(op.args):
             yield from _worthwhile(graph, arg, known)
         return
@@ -176,11 +174,15 @@ def _weights(graph: Graph, v: int) -> list[int]:
 def kept(graph: Graph, values: Sequence[int]) -> bool:
     """Whether values of one type would be computed once if they were put together: of weights alone, and worth their memory."""
     ready = _ready(graph)
-    if not all(ready[v] and _weights(graph, v) for v in values):
-        return False
-    cone = frozenset[int]().union(*(_cone(graph, v) for v in values))
-    sums = any(graph.ops[i].kind in ("reduce", "contract") for i in cone)
-    read = sum(_input_bytes(graph, int(str(graph.ops[i].attr[0]))) for i in cone if graph.ops[i].kind == "input")
+    return all(ready[v] and _weights(graph, v) for v in values) and _worth_memory(graph, values)
+
+
+def _worth_memory(graph: Graph, values: Sequence[int]) -> bool:
+    """Whether floats of one type sum over an axis, or are not larger together than the weights that they are made of."""
+    cone = [graph.ops[i] for i in frozenset[int]().union(*(_cone(graph, v) for v in values))]
+    sums = any(op.kind in ("reduce", "contract") for op in cone)
+    entries = [graph.inputs[int(str(op.attr[0]))] for op in cone if op.kind == "input"]
+    read = sum(_elements(graph, entry.axes) * BYTES[entry.dtype] for entry in entries)
     return graph.ops[values[0]].dtype in FLOATS and (sums or sum(_bytes(graph, graph.ops[v]) for v in values) <= read)
 
 
@@ -190,16 +192,6 @@ def _elements(graph: Graph, axes: Sequence[str]) -> int:
 
 def _bytes(graph: Graph, op: Op) -> int:
     return _elements(graph, op.axes) * BYTES[op.dtype]
-
-
-def _read(graph: Graph, v: int) -> int:
-    """Bytes of the weights that a value is made of."""
-    return sum(_input_bytes(graph, place) for place in _weights(graph, v))
-
-
-def _input_bytes(graph: Graph, place: int) -> int:
-    entry = graph.inputs[place]
-    return _elements(graph, entry.axes) * BYTES[entry.dtype]
 
 
 class _First:

@@ -14,7 +14,7 @@ right after it, named after it and `beside`.
 Left alone: graphs without such products, or that have the alternative. It costs what the one that it is made of does: putting weights
 together is no part of a call.
 
-Source: horizontal fusion of matrix products, as serving systems do by hand for the projections of attention and gated layers.
+Source: horizontal fusion of matrix products, which serving systems do by hand.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ Split = Callable[[Sequence[Tensor]], tuple[Tensor, Tensor, Tensor]]
 
 WORKSPACE_BYTES = 128 << 20
 FLEX = "flex"
+"""PyTorch's attention with masks that are compiled."""
 
 
 def eager(program: Program) -> Contender:

@@ -73,9 +73,9 @@ def _is_own_sum(node: Node) -> bool:
     Whether a value is a sum of exponentials, shifted by the largest of them: 0 without a live one, else the largest is 1. A shift counts
     by its own scale: exp(2*x - max(x)) may be anything.
     """
-    terms = node.args[0] if node.kind == "reduce" and node.attr[0] == "sum" else node
-    if terms.kind != "shifted_exp":
+    if node.kind != "reduce" or node.attr[0] != "sum" or node.args[0].kind != "shifted_exp":
         return False
+    (terms,) = node.args
     logits, shift = terms.args
     return shift.removed == node.removed and shift.args[0] is logits and shift.scale == terms.scale
 

@@ -48,12 +48,12 @@ class Plan:
     `group`, so many tiles of its first dimension run with all of the second before the next ones. Where it is `persistent`, at most so many
     programs are launched, which run the tiles in turn; see `cleave.schedule.raster`.
 
-    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `branching`, loops with masks
-    branch past them in these. The programs of a grid dimension in `descending` are numbered from its end. `last` are the
-    dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes of `pieces`
-    the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of products of two
-    rows are made by dots; see `cleave.schedule.diagonal`. Where `max_registers` is not 0, a thread has no more, so that more programs run
-    at once.
+    With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `branching`, they have one
+    body that branches past its masks where a tile needs none. The programs of a grid dimension in `descending` are numbered from its end.
+    `last` are the dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes
+    of `pieces` the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of
+    products of two rows are made by dots; see `cleave.schedule.diagonal`. Where `max_registers` is not 0, a thread has no more, so that
+    more programs run at once.
     """
 
     dims: tuple[Dim, ...]

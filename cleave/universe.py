@@ -24,6 +24,7 @@ PASSES = (
     "alg-bind",
     "convert-alg-to-sched",
     "sched-overlap",
+    "sched-stream",
     "convert-sched-to-tt",
     "tt-emulate-bf16",
 )

@@ -50,13 +50,13 @@ class AlgBindPass(ModulePass):
             bind(graph, sizes, hints)
 
 
-def parse_sizes(text: str) -> dict[str, tuple[int, ...]]:
-    """The sizes of `"m=64,n=1,n=2"` by name. Raises: CleaveError for other text."""
+def parse_sizes(text: str, of: str = "alg-bind") -> dict[str, tuple[int, ...]]:
+    """The sizes of `"m=64,n=1,n=2"` by name. Raises: CleaveError, of the pass named, for other text."""
     out: dict[str, tuple[int, ...]] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not NAME.match(name) or not value.isdecimal():
-            raise CleaveError(None, f"'{part}' is not a size", 'write name=integer, as in "m=64,n=4096"', op="alg-bind")
+            raise CleaveError(None, f"'{part}' is not a size", 'write name=integer, as in "m=64,n=4096"', op=of)
         out[name] = (*out.get(name, ()), int(value))
     return out
 

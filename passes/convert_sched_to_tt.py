@@ -37,8 +37,10 @@ class ConvertSchedToTtPass(ModulePass):
             counts = names_of(kernel.grid_counts)
             warps, stages = kernel.num_warps.value.data, kernel.num_stages.value.data
             most, registers = (None if entry is None else entry.value.data for entry in (kernel.persistent, kernel.max_registers))
-            early = launch.early is not None
-            call = sched.LaunchFuncOp(launch.kernel, launch.buffers, counts, function.scalars, warps, stages, early, most, registers)
+            early, streaming = launch.early is not None, None if launch.streaming is None else launch.streaming.value.data
+            call = sched.LaunchFuncOp(
+                launch.kernel, launch.buffers, counts, function.scalars, warps, stages, early, most, registers, streaming
+            )
             call.location = launch.location
             Rewriter.replace_op(launch, call)
         for kernel, function in lowered.values():

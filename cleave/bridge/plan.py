@@ -46,10 +46,11 @@ def plan_of(op: sched.ProgramOp) -> Plan:
                 args = tuple(values[arg] for arg in step.args)
                 steps.append(LibraryCall(step.callee.data, values[step.out], args, names_of(step.over)))
             case sched.LaunchFuncOp():
+                names = tuple(values[buffer] for buffer in step.buffers)
                 steps.append(
                     Call(
                         step.kernel,
-                        tuple(values[buffer] for buffer in step.buffers),
+                        names,
                         tuple(extent(count) for count in names_of(step.grid)),
                         tuple(scalar_of(text) for text in names_of(step.scalars)),
                         step.num_warps.value.data,
@@ -57,6 +58,7 @@ def plan_of(op: sched.ProgramOp) -> Plan:
                         step.early is not None,
                         step.persistent.value.data if step.persistent else 0,
                         step.max_registers.value.data if step.max_registers else 0,
+                        "" if step.streaming is None else names[step.streaming.value.data],
                     )
                 )
             case _:

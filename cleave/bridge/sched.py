@@ -214,8 +214,9 @@ def module_of(program: Program) -> ModuleOp:
                 op = sched.AllocateOp(buffer.name, buffer_type(buffer), zeroed)
                 values[buffer.name] = op.out
                 _hint(op.out, buffer.name)
-            case Launch(kernel=name, buffers=names, early=early):
-                op = sched.LaunchOp(symbols[name], [values[buffer] for buffer in names], early)
+            case Launch(kernel=name, buffers=names, early=early, streaming=streaming):
+                stream = names.index(streaming) if streaming else None
+                op = sched.LaunchOp(symbols[name], [values[buffer] for buffer in names], early, stream)
             case LibraryCall(callee=callee, out=out, args=args, over=over):
                 op = sched.LibraryCallOp(callee, values[out], [values[arg] for arg in args], over)
         block.add_op(op)
@@ -373,7 +374,9 @@ def program_of(op: sched.ProgramOp) -> Program:
                     found = SymbolTable.lookup_symbol(op, step.callee)
                     assert isinstance(found, sched.KernelOp), f"@{step.kernel} is not a kernel"
                     kernels[step.kernel] = kernel_of(found)
-                steps.append(Launch(step.kernel, tuple(values[buffer] for buffer in step.buffers), step.early is not None))
+                names = tuple(values[buffer] for buffer in step.buffers)
+                streaming = "" if step.streaming is None else names[step.streaming.value.data]
+                steps.append(Launch(step.kernel, names, step.early is not None, streaming))
             case sched.LibraryCallOp():
                 args = tuple(values[arg] for arg in step.args)
                 steps.append(LibraryCall(step.callee.data, values[step.out], args, names_of(step.over)))

@@ -52,6 +52,10 @@ class Space(Protocol):
         """The trial with launches that overlap, in the ways there are."""
         ...
 
+    def streams(self, trial: Trial) -> Trial | None:
+        """The trial with launches that stream their largest input; None where no input is large enough."""
+        ...
+
     def text(self, trial: Trial) -> str:
         """What a trial is, in a line."""
         ...
@@ -203,6 +207,6 @@ def code_of(built: Built) -> str:
     launches: list[str] = []
     for plan in built.file.plans:
         for call in calls(plan):
-            grid = f"{[str(count) for count in call.grid]} {call.persistent} {call.max_registers}"
+            grid = f"{[str(count) for count in call.grid]} {call.persistent} {call.max_registers} {call.streaming}"
             launches.append(f"{call.kernel} {call.num_warps} {call.num_stages} {grid}")
     return "\n".join([built.file.text, *launches])

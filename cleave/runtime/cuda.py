@@ -136,8 +136,8 @@ class CudaBound(Bound):
                 steps.append(step)
                 continue
             scratch = addresses[self.scratch[number]] if number in self.scratch else 0
-            loaded, early = self.loaded[number], step.early
-            steps.append(Launcher(loaded, step.programs, cells, step.slots, step.scalars, self.index, stream, scratch, early))
+            loaded, early, streaming = self.loaded[number], step.early, step.streaming
+            steps.append(Launcher(loaded, step.programs, cells, step.slots, step.scalars, self.index, stream, scratch, early, streaming))
         return Frame(cells, steps, workspaces, addresses, pool)
 
 

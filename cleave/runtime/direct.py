@@ -67,6 +67,8 @@ def written(bound: CudaBound, tensors: Sequence[str], addresses: Sequence[str]) 
                 f"    again({number}, problem, stream, {'frame' if framed else 'None'}, ({passed},))",
             ]
         elif number in by_cells:
+            assert isinstance(step, Launch)
+            lines += [f"s{number}.aim()"] if step.streaming is not None else []
             lines += [f"code = s{number}.call(*s{number}.arguments)", "if code:", f"    s{number}.again(code)"]
         else:
             names[f"s{number}"] = step
@@ -78,8 +80,9 @@ def written(bound: CudaBound, tensors: Sequence[str], addresses: Sequence[str]) 
 
 
 def _static(bound: CudaBound, number: int, step: Launch) -> bool:
-    """Whether torch's launcher does: it has no attributes, which an early launch needs, and whole warps."""
-    return bound.launch is not None and not step.early and bound.loaded[number].binary.threads % WARP == 0
+    """Whether torch's launcher does: it has no attributes, which a launch that is early or streams needs, and whole warps."""
+    plain = not step.early and step.streaming is None
+    return bound.launch is not None and plain and bound.loaded[number].binary.threads % WARP == 0
 
 
 def _fixed(bound: CudaBound, number: int, step: Launch) -> str:

@@ -22,7 +22,9 @@ _PREFER_SHARED = 1
 _REGISTERS, _LOCAL_BYTES = 4, 3
 _INVALID_CONTEXT = 201
 _DEFAULT_SHARED = 48 << 10
-_PROGRAMMATIC_SERIALIZATION = 6
+_ACCESS_POLICY_WINDOW, _PROGRAMMATIC_SERIALIZATION = 1, 6
+_MAX_ACCESS_POLICY_WINDOW = 109
+_STREAMING = 1
 
 Cells: TypeAlias = "ctypes.Array[ctypes.c_uint64]"
 
@@ -31,10 +33,28 @@ class DriverError(RuntimeError):
     """The CUDA driver refused a call."""
 
 
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute: which it is, and its value, of which an integer is the first member."""
+class _Window(ctypes.Structure):
+    """CUaccessPolicyWindow: what the second-level cache does with a part, from 0 to 1, of what is read from a range, and with the rest."""
 
-    _fields_ = (("kind", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60))
+    _fields_ = (
+        ("base", ctypes.c_uint64),
+        ("size", ctypes.c_size_t),
+        ("part", ctypes.c_float),
+        ("hit", ctypes.c_int),
+        ("miss", ctypes.c_int),
+    )
+
+
+class _Value(ctypes.Union):
+    """CUlaunchAttributeValue."""
+
+    _fields_ = (("number", ctypes.c_int), ("window", _Window), ("whole", ctypes.c_char * 64))
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: which it is, and its value."""
+
+    _fields_ = (("kind", ctypes.c_uint), ("value", _Value))
 
 
 class _Configuration(ctypes.Structure):
@@ -69,6 +89,14 @@ def _make_current(device: int) -> None:
     _check(driver.cuDeviceGet(ctypes.byref(handle), device), "finding the device")
     _check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), "finding the context")
     _check(driver.cuCtxSetCurrent(context), "setting the context")
+
+
+@lru_cache(maxsize=64)
+def longest_window(device: int) -> int:
+    """The most bytes of which a launch may say what a device's second-level cache does with them; 0 where it has no such means."""
+    value = ctypes.c_int()
+    code = _library().cuDeviceGetAttribute(ctypes.byref(value), _MAX_ACCESS_POLICY_WINDOW, device)
+    return 0 if code else max(0, value.value)
 
 
 class Function:
@@ -125,7 +153,8 @@ class Launcher:
 
     Argument i of the kernel is what lies in `cells[slots[i]]` when it is launched; then come `scalars`, then the address of scratch
     memory. Launches may share cells, so that each address is written once for all of them. An `early` launch may begin before the launch
-    before it has ended. `call(*arguments)` launches and gives the driver's answer, which is for `again` where it is not 0.
+    before it has ended. Of what lies from `cells[streaming[0]]` on the cache evicts `streaming[1]` bytes first, or as many as the device
+    allows; `aim` reads that cell. `call(*arguments)` launches and gives the driver's answer, which is for `again` where it is not 0.
     """
 
     def __init__(
@@ -139,6 +168,7 @@ class Launcher:
         stream: int,
         scratch: int = 0,
         early: bool = False,
+        streaming: tuple[int, int] | None = None,
     ) -> None:
         binary = loaded.binary
         assert len(slots) + len(scalars) == binary.arguments, "a launch passes what the kernel takes"
@@ -156,18 +186,36 @@ class Launcher:
         self._configuration.block[:] = (binary.threads, 1, 1)
         self._configuration.shared = binary.shared
         self._configuration.stream = stream
+        self._attributes = (_Attribute * 2)()
+        count = 0
         if early:
-            self._attribute = _Attribute(kind=_PROGRAMMATIC_SERIALIZATION, value=1)
-            self._configuration.attributes = ctypes.addressof(self._attribute)
-            self._configuration.attribute_count = 1
+            self._attributes[0].kind = _PROGRAMMATIC_SERIALIZATION
+            self._attributes[0].value.number = 1
+            count = 1
+        self._window, self._cell = None, 0
+        longest = longest_window(device) if streaming is not None else 0
+        if streaming is not None and longest:
+            self._attributes[count].kind = _ACCESS_POLICY_WINDOW
+            self._window, self._cell = self._attributes[count].value.window, streaming[0]
+            self._window.size, self._window.part, self._window.hit = min(streaming[1], longest), 1.0, _STREAMING
+            count += 1
+        if count:
+            self._configuration.attributes = ctypes.addressof(self._attributes)
+            self._configuration.attribute_count = count
         self.arguments = (ctypes.byref(self._configuration), loaded.handle, ctypes.byref(self._pointers), None)
         self.call: Callable[..., int] = _library().cuLaunchKernelEx
 
     def __call__(self, tensors: Sequence[torch.Tensor] = ()) -> None:
         """Launches with what the cells hold; the tensors that a step is given are not looked at. Raises: DriverError."""
+        self.aim()
         code = self.call(*self.arguments)
         if code:
             self.again(code)
+
+    def aim(self) -> None:
+        """Tells the next launch where what streams begins."""
+        if self._window is not None:
+            self._window.base = self._kept[0][self._cell]
 
     def enter(self) -> None:
         """Makes the context of the device current in this thread."""

@@ -40,7 +40,8 @@ Step: TypeAlias = Callable[[Sequence[torch.Tensor]], None]
 class Launch:
     """
     A launch with its sizes known: how many programs, the place of each buffer among those of the plan, and the scalars. It may be `early`
-    where a launch of the same run comes right before: what else is on the stream may still be making the inputs.
+    where a launch of the same run comes right before: what else is on the stream may still be making the inputs. The memory of the buffer
+    at the place `streaming`, so many bytes, is the first that the second-level cache evicts; None where there is no such buffer.
     """
 
     call: Call
@@ -48,6 +49,7 @@ class Launch:
     slots: tuple[int, ...]
     scalars: tuple[int, ...]
     early: bool = False
+    streaming: tuple[int, int] | None = None
 
 
 class Kernels(Protocol):
@@ -205,7 +207,19 @@ class Bound:
         slots = tuple(self._slots[name] for name in step.buffers)
         strides = [self.places[slot].strides for slot in slots]
         scalars = tuple(scalar_value(scalar, step, self.sizes, strides) for scalar in step.scalars)
-        return Launch(step, total, slots, scalars, step.early and bool(self.steps) and isinstance(self.steps[-1], Launch))
+        early = step.early and bool(self.steps) and isinstance(self.steps[-1], Launch)
+        return Launch(step, total, slots, scalars, early, self._streaming(step.streaming) if step.streaming else None)
+
+    def _streaming(self, name: str) -> tuple[int, int] | None:
+        """The place of a buffer, and the bytes from its first element to its last; None where it has no elements."""
+        slot = self._slots[name]
+        place = self.places[slot]
+        strides = [place.strides[axis] for axis in place.buffer.axes]
+        sizes = [self.sizes[axis] for axis in place.buffer.axes]
+        if 0 in sizes:
+            return None
+        last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        return slot, (last + 1) * place.dtype.itemsize
 
     def fitted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The inputs, copied where they are not what the kernels were made for. Raises: CleaveError as `fitting`."""

@@ -42,6 +42,7 @@ class Call:
 
     `grid` counts programs, fastest varying first; the launch has their product along x, at most `persistent` where that is not 0: these
     run all tiles. An `early` one may begin before the launch before it has ended. A thread has at most `max_registers` where that is not 0.
+    Cache lines of the buffer `streaming`, where there is one, are evicted first.
     """
 
     kernel: str
@@ -53,6 +54,7 @@ class Call:
     early: bool = False
     persistent: int = 0
     max_registers: int = 0
+    streaming: str = ""
 
 
 Step: TypeAlias = Allocate | Call | LibraryCall

@@ -4,8 +4,8 @@ Choosing among candidate programs by compiling and, where there is a GPU, timing
 Kernels are compiled once each, in other processes. What does not compile, does not fit the machine or spills registers is dropped
 before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several
 kernels vary one kernel at a time; the fastest way of each is combined and raced against the leader. The kernels of the leader are then
-varied further, and the best programs tried with launches that overlap, where the machine has those. The fastest are raced once more, side
-by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
+varied further, and the best programs tried with launches that overlap and with ones that stream their largest input, where the machine has
+those. The fastest are raced once more, side by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ BUILD_SHARE = 0.6
 
 OVERLAP_GAIN, MOST_OVERLAPPED = 1.25, 4
 """How much slower than the best a candidate may be to be tried with launches that overlap, and how many are."""
+
+STREAMED, STREAMING_GAIN = 3, 0.01
+"""How many of the fastest are tried with launches that stream, and by what part these must be faster, as they take the processor longer."""
 
 REFINED = 8
 """How many ways of each kernel of the best candidate are timed at least."""
@@ -174,7 +177,7 @@ class Tuner:
             way = Way(trial.division, place, picks[place], trial.overlap)
             if self._made.usable(way):
                 continue
-            if place == trial.varied or trial.overlap:
+            if place == trial.varied or trial.overlap or trial.streaming:
                 return None
             usable = [pick for pick in range(count) if self._made.usable(Way(trial.division, place, pick))]
             if not usable:
@@ -184,7 +187,7 @@ class Tuner:
 
     def _assemble(self, trials: Sequence[Trial]) -> list[Candidate]:
         """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
-        wanted: dict[tuple[int, tuple[int, ...], str], Trial] = {}
+        wanted: dict[tuple[int, tuple[int, ...], str, bool], Trial] = {}
         for trial in trials:
             repaired = self._repaired(trial)
             if repaired is None or (trial.varied is None and repaired is not trial):
@@ -192,7 +195,7 @@ class Tuner:
             if repaired is not None and not any(
                 replace(state.trial, seconds=0.0) == replace(repaired, seconds=0.0) for state in self._states
             ):
-                wanted.setdefault((repaired.division, repaired.picks, repaired.overlap), repaired)
+                wanted.setdefault((repaired.division, repaired.picks, repaired.overlap, repaired.streaming), repaired)
         made = self._made.assembled(list(wanted.values()))
         self._states += made
         return [state for state in made if not state.dropped]
@@ -214,9 +217,10 @@ class Tuner:
         overlapping = self._overlapping()
         self._compile(overlapping, self._start + self.budget.seconds, lambda: True)
         self._against_best(self._assemble(overlapping))
+        self._against_best(self._assemble(self._streaming()))
         self._decide()
         ready = self._ready()
-        return min(ready, key=_measured) if ready else None
+        return min(ready, key=_preferred) if ready else None
 
     def _decide(self) -> None:
         """Times the fastest once more, side by side: they were timed in different races, between which a GPU's clocks change."""
@@ -267,6 +271,14 @@ class Tuner:
         near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
         found = [trials for state in near if (trials := self.space.overlaps(state.trial))]
         return [trial for trials in found[:MOST_OVERLAPPED] for trial in trials]
+
+    def _streaming(self) -> list[Trial]:
+        """The fastest candidates with launches that stream their largest input."""
+        ready = sorted((state for state in self._ready() if not state.trial.streaming), key=_measured)
+        if not self.target.streams or not ready:
+            return []
+        near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
+        return [trial for state in near[:STREAMED] if (trial := self.space.streams(state.trial)) is not None]
 
     def _combined(self) -> list[Trial]:
         """For each division of several kernels the fastest way of each kernel together."""
@@ -385,6 +397,11 @@ class Tuner:
         self._states = [state for state in self._states if state.trial != trial]
         self._made.codes.clear()
         return self._assemble([trial])[0]
+
+
+def _preferred(state: Candidate) -> float:
+    """What candidates are chosen by."""
+    return _measured(state) * (1 + STREAMING_GAIN if state.trial.streaming else 1)
 
 
 def _measured(state: Candidate) -> float:

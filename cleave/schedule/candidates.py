@@ -19,8 +19,9 @@ from .fusion import Candidate
 from .kernels import Choice, ScheduleOptions
 from .overlap import may_overlap, overlapped
 from .prediction import Prediction
-from .program import Program
+from .program import Launch, Program
 from .scheduler import assemble, considered, preferred
+from .streaming import least_bytes, streamed
 from .targets import Target
 
 CROWDED = 0.04
@@ -42,14 +43,15 @@ OVERLAPS: tuple[Overlap, ...] = ("from the start", "at their ends")
 @dataclass(frozen=True, slots=True)
 class Trial:
     """
-    A way to divide a graph into kernels, by position, which of its ways each kernel is run in, and whether their launches overlap.
-    `seconds` are estimated, without overlap.
+    A way to divide a graph into kernels, by position, which of its ways each kernel is run in, whether their launches overlap, and whether
+    they stream their largest input (see `cleave.schedule.streaming`). `seconds` are estimated, without either.
     """
 
     division: int
     picks: tuple[int, ...]
     seconds: float
     overlap: Overlap = ""
+    streaming: bool = False
 
     @property
     def varied(self) -> int | None:
@@ -60,12 +62,13 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class Space:
     """
-    All that may be timed for some graphs: ways to divide them into kernels with their names, the model's favourite first, and
-    notes on the choice.
+    All that may be timed for some graphs: ways to divide them into kernels with their names, the model's favourite first,
+    notes on the choice, and the machine.
     """
 
     divisions: tuple[tuple[str, Candidate], ...]
     notes: tuple[str, ...]
+    target: Target
 
     def trials(self, count: int) -> list[Trial]:
         """
@@ -132,10 +135,24 @@ class Space:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
         program = assemble(candidate, self.choices(trial), [*self.notes, f"chosen: {name}"])
-        if not trial.overlap:
-            return program
-        made = overlapped(program, trial.overlap == "from the start")
-        return replace(made, notes=(*made.notes, f"launches overlap {trial.overlap}"))
+        if trial.overlap:
+            program = overlapped(program, trial.overlap == "from the start")
+            program = replace(program, notes=(*program.notes, f"launches overlap {trial.overlap}"))
+        if trial.streaming:
+            program = self._streamed(trial, program)
+            said = (f"{step.kernel} streams {step.streaming}" for step in program.steps if isinstance(step, Launch) and step.streaming)
+            program = replace(program, notes=(*program.notes, *said))
+        return program
+
+    def _streamed(self, trial: Trial, program: Program) -> Program:
+        """A program of a trial with launches that stream their largest input."""
+        sizes = self.divisions[trial.division][1].source.sizes
+        return streamed(program, sizes.values, least_bytes(self.target)) if self.target.streams else program
+
+    def streams(self, trial: Trial) -> Trial | None:
+        """The trial with launches that stream their largest input; None where no input is large enough."""
+        program = self.program(trial)
+        return None if trial.streaming or self._streamed(trial, program) is program else replace(trial, streaming=True)
 
     def overlaps(self, trial: Trial) -> list[Trial]:
         """The trial with launches that overlap, in the ways there are; none where no launch comes right after another."""
@@ -161,7 +178,8 @@ class Space:
     def text(self, trial: Trial) -> str:
         """What a trial is, in a line."""
         name, _ = self.divisions[trial.division]
-        return f"{name}: " + " | ".join(self._plans(trial)) + (f"; launches overlap {trial.overlap}" if trial.overlap else "")
+        overlap = f"; launches overlap {trial.overlap}" if trial.overlap else ""
+        return f"{name}: " + " | ".join(self._plans(trial)) + overlap + ("; the largest input streams" if trial.streaming else "")
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
         return tuple("library" if choice.call is not None else str(choice.plan) for choice in self.choices(trial))
@@ -178,7 +196,7 @@ def space(
     found, notes = considered(graphs, sizes, dynamic, target, options or TIMED, True)
     best = preferred(found)
     rest = sorted((entry for entry in found if entry is not best), key=lambda entry: entry[1].seconds)
-    return Space(tuple(_full(entry) for entry in (best, *rest)), tuple(notes))
+    return Space(tuple(_full(entry) for entry in (best, *rest)), tuple(notes), target)
 
 
 def _full(entry: tuple[str, Candidate]) -> tuple[str, Candidate]:

@@ -262,12 +262,14 @@ class Launch:
     """
     Host step: run `kernel` on the named buffers, in the order of `Kernel.buffers`.
 
-    An `early` one may begin before the launch before it has ended, and waits in the kernel; see `Wait`.
+    An `early` one may begin before the launch before it has ended, and waits in the kernel; see `Wait`. Cache lines of the buffer
+    `streaming`, where there is one, are evicted first.
     """
 
     kernel: str
     buffers: tuple[str, ...]
     early: bool = False
+    streaming: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ class Target:
         return self.capability[0] == "cuda" and int(self.capability[1]) >= 90
 
     @property
+    def streams(self) -> bool:
+        """Whether a launch may say what the second-level cache evicts first: NVIDIA GPUs since Ampere."""
+        return self.capability[0] == "cuda" and int(self.capability[1]) >= 80
+
+    @property
     def describes(self) -> bool:
         """Whether the machine copies boxes of memory as one: NVIDIA GPUs since Hopper."""
         return self.overlaps

@@ -141,6 +141,8 @@ class HostText:
         arguments += [f"maxnreg={step.max_registers}"] if step.max_registers else []
         if step.early:
             arguments.append('**({"launch_pdl": True} if COMPILED and running else {})')
+        if step.streaming:
+            self.line(f"# {self.buffers[step.streaming]} may leave the cache first: of what Triton launches that cannot be said.")
         self.line("if programs:")
         text = f"    {self.kernels[step.kernel]}[(programs,)]({', '.join(arguments)})"
         if len(text) <= 116:

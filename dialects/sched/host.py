@@ -256,22 +256,45 @@ def check_early(op: LaunchOp | LaunchFuncOp) -> None:
         raise VerifyException("the launch is early and what comes before it is no launch; remove 'early'")
 
 
+def parse_streaming(parser: Parser) -> int | None:
+    """`streaming` and the position of a buffer, where it stands there."""
+    return parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword("streaming") else None
+
+
+def print_attributes(printer: Printer, op: LaunchOp | LaunchFuncOp) -> None:
+    """What is said of how a launch runs beside others."""
+    printer.print_string("" if op.early is None else " early")
+    printer.print_string("" if op.streaming is None else f" streaming {op.streaming.value.data}")
+
+
+def check_streaming(op: LaunchOp | LaunchFuncOp) -> None:
+    """The buffer that streams is one of the launch. Raises: VerifyException."""
+    if op.streaming is not None and not 0 <= op.streaming.value.data < len(op.buffers):
+        raise VerifyException(f"streaming names buffer {op.streaming.value.data} of {len(op.buffers)}; they are counted from 0")
+
+
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
     """
     Runs a kernel on buffers, in the order of the kernel's: `sched.launch @k(%x, %y)`.
 
     An `early` one, `sched.launch @k(%x, %y) early`, may begin before the launch before it has ended; its kernel waits by `sched.wait`.
+    With `streaming 0` after that, the second-level cache evicts lines of buffer 0, here `%x`, before others.
     """
 
     name = "sched.launch"
     callee = prop_def(SymbolRefAttr)
     buffers = var_operand_def(BufferType)
     early = opt_prop_def(UnitAttr)
+    streaming = opt_prop_def(IntegerAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
-    def __init__(self, callee: str, buffers: Sequence[SSAValue], early: bool = False) -> None:
-        properties = {"callee": SymbolRefAttr(callee), "early": UnitAttr() if early else None}
+    def __init__(self, callee: str, buffers: Sequence[SSAValue], early: bool = False, streaming: int | None = None) -> None:
+        properties = {
+            "callee": SymbolRefAttr(callee),
+            "early": UnitAttr() if early else None,
+            "streaming": None if streaming is None else IntegerAttr(streaming, i64),
+        }
         super().__init__(operands=[list(buffers)], properties=properties)
 
     @property
@@ -281,17 +304,19 @@ class LaunchOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        op = cls(parser.parse_symbol_name().data, parse_call(parser), parser.parse_optional_keyword("early") is not None)
+        name, buffers = parser.parse_symbol_name().data, parse_call(parser)
+        op = cls(name, buffers, parser.parse_optional_keyword("early") is not None, parse_streaming(parser))
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
     def print(self, printer: Printer) -> None:
         print_call(printer, f"@{self.kernel}", self.buffers)
-        printer.print_string("" if self.early is None else " early")
+        print_attributes(printer, self)
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         check_early(self)
+        check_streaming(self)
         parent = self.parent_op()
         if not isinstance(parent, ProgramOp) or parent.parent_op() is None:
             return
@@ -376,7 +401,8 @@ class LaunchFuncOp(IRDLOperation):
     `grid` counts programs along each of its dimensions, fastest varying first; the function numbers them all along x. It
     takes the addresses of the buffers and then `scalars`, each `size NAME` (of an axis or a symbol), `stride POSITION AXIS by
     DIVISOR` (of the buffer at that position, in units of the divisor) or `count POSITION` (of the grid). With `persistent 132`, at most so
-    many programs are launched, which run the others' tiles too; with `registers 128` before, threads have no more of these.
+    many programs are launched, which run the others' tiles too; with `registers 128` before, threads have no more of these. `early` and
+    `streaming 1` stand after these, as in `sched.launch`.
     """
 
     name = "sched.launch_func"
@@ -389,6 +415,7 @@ class LaunchFuncOp(IRDLOperation):
     persistent = opt_prop_def(IntegerAttr)
     max_registers = opt_prop_def(IntegerAttr)
     early = opt_prop_def(UnitAttr)
+    streaming = opt_prop_def(IntegerAttr)
     traits = traits_def(MemoryWriteEffect(), HasParent(ProgramOp))
 
     def __init__(
@@ -402,6 +429,7 @@ class LaunchFuncOp(IRDLOperation):
         early: bool = False,
         persistent: int | None = None,
         max_registers: int | None = None,
+        streaming: int | None = None,
     ) -> None:
         super().__init__(
             operands=[list(buffers)],
@@ -414,6 +442,7 @@ class LaunchFuncOp(IRDLOperation):
                 "persistent": None if persistent is None else IntegerAttr(persistent, i64),
                 "max_registers": None if max_registers is None else IntegerAttr(max_registers, i64),
                 "early": UnitAttr() if early else None,
+                "streaming": None if streaming is None else IntegerAttr(streaming, i64),
             },
         )
 
@@ -438,7 +467,8 @@ class LaunchFuncOp(IRDLOperation):
             parser.parse_integer(allow_boolean=False, allow_negative=False) if parser.parse_optional_keyword(word) else None
             for word in ("registers", "persistent")
         )
-        op = cls(name, buffers, grid, scalars, warps, stages, parser.parse_optional_keyword("early") is not None, most, registers)
+        early, streaming = parser.parse_optional_keyword("early") is not None, parse_streaming(parser)
+        op = cls(name, buffers, grid, scalars, warps, stages, early, most, registers, streaming)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -449,11 +479,12 @@ class LaunchFuncOp(IRDLOperation):
         printer.print_string(f" warps {self.num_warps.value.data} stages {self.num_stages.value.data}")
         for word, number in (("registers", self.max_registers), ("persistent", self.persistent)):
             printer.print_string("" if number is None else f" {word} {number.value.data}")
-        printer.print_string("" if self.early is None else " early")
+        print_attributes(printer, self)
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         check_early(self)
+        check_streaming(self)
         check_registers(self.max_registers)
         if self.persistent is not None and self.persistent.value.data < 1:
             raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")

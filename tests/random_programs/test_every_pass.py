@@ -24,6 +24,7 @@ from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
 from cleave.passes.convert_alg_to_sched import ConvertAlgToSchedPass
 from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
 from cleave.passes.sched_overlap import SchedOverlapPass
+from cleave.passes.sched_stream import SchedStreamPass
 from cleave.reference.dtypes import Array
 from tests.acceptance.pipeline import run_tiles
 from tests.alg_programs import parsed
@@ -68,6 +69,10 @@ def test_every_pass_keeps_the_value(text: str, sizes: dict[str, int], seed: int,
     module.verify()
     program = program_of(next(op for op in module.ops if isinstance(op, ProgramOp)))
     assert close(run_tiles(program, stabilized, inputs, known), wanted), "sched-overlap"
+    SchedStreamPass(sizes=",".join(f"{name}={value}" for name, value in known.items())).apply(context, module)
+    module.verify()
+    program = program_of(next(op for op in module.ops if isinstance(op, ProgramOp)))
+    assert close(run_tiles(program, stabilized, inputs, known), wanted), "sched-stream"
     ConvertSchedToTtPass().apply(context, module)
     module.verify()
     assert len([op for op in module.ops if isinstance(op, FuncOp)]) == len(program.kernels)

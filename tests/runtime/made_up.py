@@ -6,6 +6,12 @@ import ctypes
 from typing import Any
 
 
+class _Attribute(ctypes.Structure):
+    """As the driver's header has it: a number, and 64 bytes aligned for addresses."""
+
+    _fields_ = (("kind", ctypes.c_uint), ("padding", ctypes.c_uint), ("value", ctypes.c_ubyte * 64))
+
+
 class FakeDriver:
     """Records launches; `codes` are what they answer. `torch` counts those through torch's launcher, which raises `refusals` first."""
 
@@ -15,11 +21,15 @@ class FakeDriver:
         self.current = 0
         self.refusals: list[Exception] = []
         self.torch = 0
+        self.window = 1 << 20
+        self.attributes: list[tuple[Any, ...]] = []
 
     def cuLaunchKernelEx(self, configuration: Any, function: Any, arguments: Any, extra: None) -> int:
         given = configuration._obj
         pointers = arguments._obj
         values = [ctypes.c_uint64.from_address(pointer).value for pointer in pointers]
+        entries = (_Attribute * given.attribute_count).from_address(given.attributes) if given.attribute_count else ()
+        self.attributes.append(tuple((entry.kind, bytes(entry.value)) for entry in entries))
         self.seen.append((tuple(given.grid), tuple(given.block), given.shared, given.stream, values))
         return self.codes.pop(0) if self.codes else 0
 
@@ -41,6 +51,12 @@ class FakeDriver:
         if self.refusals:
             raise self.refusals.pop(0)
         self.seen.append(((x, y, z), (32 * warps, 1, 1), shared, stream or None, [number % 2**64 for number in arguments]))
+
+    def cuDeviceGetAttribute(self, value: Any, number: int, device: int) -> int:
+        """Of attributes the longest window alone is asked for (109)."""
+        if number == 109:
+            value._obj.value = self.window
+        return 0 if number == 109 else 1
 
     def cuGetErrorString(self, code: int, text: Any) -> int:
         text._obj.value = b"out of something"

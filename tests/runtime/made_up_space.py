@@ -26,6 +26,8 @@ class FakeSpace:
     """What a library does: the first of two kernels."""
     overlap: bool = False
     """Whether launches of two kernels may overlap."""
+    streaming: frozenset[int] = frozenset()
+    """The divisions whose launches have an input that may stream."""
 
     def trial(self, division: int, picks: Sequence[int]) -> Trial:
         ways = self.divisions[division]
@@ -57,8 +59,12 @@ class FakeSpace:
         able = self.overlap and not trial.overlap and len(trial.picks) > 1
         return [replace(trial, overlap=overlap) for overlap in OVERLAPS] if able else []
 
+    def streams(self, trial: Trial) -> Trial | None:
+        return replace(trial, streaming=True) if trial.division in self.streaming and not trial.streaming else None
+
     def text(self, trial: Trial) -> str:
-        return f"{trial.division}:{','.join(map(str, trial.picks))}" + (f":{trial.overlap}" if trial.overlap else "")
+        overlap, streaming = f":{trial.overlap}" if trial.overlap else "", ":streaming" if trial.streaming else ""
+        return f"{trial.division}:{','.join(map(str, trial.picks))}{overlap}{streaming}"
 
 
 @dataclass

@@ -17,6 +17,8 @@ from cleave.reference.sched import run_program
 from cleave.runtime.execute import Executable, executable, execute
 from cleave.runtime.launch import TORCH_DTYPES, load_module
 from cleave.runtime.plan import Call, bind_sizes, scalar_value
+from cleave.schedule.overlap import overlapped
+from cleave.schedule.streaming import streamed
 from cleave.targets.ttir import ttir_text
 from tests.tile_programs import CASES, Case
 
@@ -44,6 +46,24 @@ def test_results(name: str) -> None:
     assert isinstance(result, torch.Tensor) and result.is_cuda
     compared(case, result)
     torch.testing.assert_close(load_module(ready.file.text).launch(*inputs), result, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_launches_that_stream_and_overlap_give_the_same(name: str) -> None:
+    """Also where they are captured, with their attributes, and replayed on other values."""
+    case = CASES[name]
+    made = streamed(overlapped(case.program(), True), case.symbols, 0)
+    inputs = tensors(case, executable(made))
+    ready = executable(made).bind(inputs)
+    (result,) = ready(*inputs)
+    compared(case, result)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        (captured,) = ready(*inputs)
+    for _ in range(3):
+        captured.zero_()
+        graph.replay()
+        assert torch.equal(captured, result)
 
 
 def test_other_strides_are_copied_or_passed() -> None:

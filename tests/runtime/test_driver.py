@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from types import SimpleNamespace
 
 import pytest
@@ -84,3 +85,31 @@ def test_an_early_launch_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (plain._configuration.attributes, plain._configuration.attribute_count) == (None, 0)
     assert early._configuration.attribute_count == 1
     assert list((ctypes.c_uint * 3).from_address(early._configuration.attributes)) == [6, 0, 1]
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_launch_that_streams_says_what(monkeypatch: pytest.MonkeyPatch, early: bool) -> None:
+    """An access policy window (1) from where the buffer is at each launch, as long as it or as the device allows, all of it streaming."""
+    fake, cells = FakeDriver(), addressed(3)
+    plain = launcher(fake, monkeypatch)
+    driver.longest_window.cache_clear()
+    for size, seen in ((4096, 4096), (5 << 20, 1 << 20)):
+        one = Launcher(plain._loaded, 12, cells, [2, 0], [5, -1], 0, 9, 0, early, (2, size))
+        for base in (0x7F0000000000, 0x7F0000100000):
+            cells[2] = base
+            one()
+            *before, (kind, value) = fake.attributes[-1]
+            assert [number for number, _ in before] == ([6] if early else [])
+            assert kind == 1 and struct.unpack("<QQfii", value[:28]) == (base, seen, 1.0, 1, 0)
+    assert [entry[-1][0] for entry in fake.seen] == [0x7F0000000000, 0x7F0000100000] * 2
+
+
+def test_where_a_device_has_no_windows_nothing_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeDriver()
+    fake.window = 0
+    plain = launcher(fake, monkeypatch)
+    driver.longest_window.cache_clear()
+    one = Launcher(plain._loaded, 12, addressed(3), [2, 0], [5, -1], 0, 9, streaming=(2, 4096))
+    one()
+    assert fake.attributes == [()]
+    driver.longest_window.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,13 +99,18 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     return made
 
 
-def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, **options: Any) -> tuple[Compiled, CudaBound]:
-    """The function compiled, with a short way for calls like this one."""
+def on_gpu(
+    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, streaming: str = "", **options: Any
+) -> tuple[Compiled, CudaBound]:
+    """The function compiled, with a short way for calls like this one; launches that take a buffer of that name stream it."""
     compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, **options)
     (ready,) = compiled._executables
+    plan = ready.plan
+    steps = [replace(step, streaming=streaming) if isinstance(step, Call) and streaming in step.buffers else step for step in plan.steps]
+    plan = replace(plan, steps=tuple(steps))
     binaries = {
         step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
-        for step in ready.plan.steps
+        for step in plan.steps
         if isinstance(step, Call)
     }
     flat = compiled.bindings.flatten(inputs)
@@ -113,7 +119,7 @@ def on_gpu(function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0
     prepared = compiled._prepared
     if prepared is not None:
         views += prepared.prepare(flat)
-    bound = CudaBound(ready.plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
+    bound = CudaBound(plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
     entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views, prepared)
     assert entry is not None
     compiled._entries = (entry,)
@@ -136,6 +142,29 @@ def sums(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 def rows() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return torch.randn(16, 512), torch.randn(512), torch.randn(16, 512)
+
+
+def products(x: torch.Tensor, g: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A split sum, with a workspace and a counter."""
+    return (x * y).sum(-1) + g[:16]
+
+
+@pytest.mark.parametrize("function", [scaled, products])
+def test_what_streams_is_where_the_tensor_of_the_call_is(machine: Machine, function: Callable[..., torch.Tensor]) -> None:
+    """Also of a view of it: from its first element to its last. torch's launcher cannot say so."""
+    x, g, y = rows()
+    compiled, bound = on_gpu(function, x, g, y, streaming="x")
+    driver.longest_window.cache_clear()
+    for other in (x, torch.randn(16, 512), torch.randn(48, 512)[8:24]):
+        machine.driver.attributes.clear()
+        assert not refused(compiled, (other, g, y))
+        bound.run([other, g, y], bound.results())
+        launches = [entry for entry in machine.driver.attributes if entry]
+        assert len(launches) == 2, "the short way and the long one, each with one launch that has x"
+        for ((kind, value),) in launches:
+            assert kind == 1 and struct.unpack("<QQ", value[:16]) == (other.data_ptr(), x.nbytes)
+    assert machine.driver.torch == 0
+    driver.longest_window.cache_clear()
 
 
 def long() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -195,6 +195,40 @@ def test_machines_without_early_launches_have_no_overlap() -> None:
     assert clock.prepared == ["0:0,0"]
 
 
+def test_launches_stream_where_that_is_faster() -> None:
+    """Of the few fastest; nothing is compiled for it."""
+    space = FakeSpace([[[10.0, 11.0, 12.0, 13.0, 14.0]]], streaming=frozenset([0]))
+    plain = {"0:0": 30.0, "0:1": 22.0, "0:2": 23.0, "0:3": 24.0, "0:4": 25.0}
+    pool, clock = FakePool(), FakeClock({**plain, "0:1:streaming": 21.0, "0:2:streaming": 20.0, "0:3:streaming": 30.0})
+    result = tuned(space, pool, clock)
+    assert result.program.notes == ("0:2:streaming",)
+    assert len(pool.asked) == 5
+    assert {name for name in clock.prepared if name.endswith("streaming")} == {"0:1:streaming", "0:2:streaming", "0:3:streaming"}
+    assert result.entries[0].rank is None, "the model has no say in it"
+
+
+def test_launches_that_stream_for_nothing_are_not_chosen() -> None:
+    """The processor takes longer for these: what they save must be more than noise."""
+    space = FakeSpace([[[10.0]]], streaming=frozenset([0]))
+    assert tuned(space, FakePool(), FakeClock({"0:0": 1000, "0:0:streaming": 995})).program.notes == ("0:0",)
+    assert tuned(space, FakePool(), FakeClock({"0:0": 1000, "0:0:streaming": 980})).program.notes == ("0:0:streaming",)
+
+
+def test_launches_that_overlap_may_stream_too() -> None:
+    space = FakeSpace([[[6], [5]]], overlap=True, streaming=frozenset([0]))
+    early, late = OVERLAPS
+    times = {"0:0,0": 15.0, f"0:0,0:{early}": 13.0, f"0:0,0:{late}": 14.0, "0:0,0:streaming": 14.5, f"0:0,0:{late}:streaming": 13.5}
+    result = tuned(space, FakePool(), FakeClock({**times, f"0:0,0:{early}:streaming": 12.0}))
+    assert result.program.notes == (f"0:0,0:{early}:streaming",)
+
+
+def test_machines_without_streams_have_none() -> None:
+    space = FakeSpace([[[6]]], streaming=frozenset([0]))
+    clock = FakeClock({"0:0": 15})
+    Tuner(space, TARGETS["mi300x"], "gfx942", FakePool(), clock, Budget(), Store(enabled=False), "here", now=lambda: clock.seconds).tune()
+    assert clock.prepared == ["0:0"]
+
+
 @dataclass
 class Capped(FakeClock):
     """A card on which what needs much power is slowed down once it has worked for a while."""

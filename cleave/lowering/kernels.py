@@ -40,6 +40,7 @@ from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.lowering.functions import Functions
 from cleave.lowering.grid import Count, placed, product
+from cleave.lowering.reads import Reads
 from cleave.lowering.tensors import Blocks, Tensor, add, annotate, apply, cast, constant, constant_of, multiply, spread, width
 
 i8 = IntegerType(8)
@@ -102,6 +103,7 @@ class _Lowering:
             counts.append(self.argument(i32, f"{dim}_programs") if known is None else known)
         self.blocks = Blocks(self.block)
         self.functions = Functions(self.blocks)
+        self.reads = Reads([store.buffer for store in op.body.walk() if isinstance(store, sched.StoreOp)])
         self.tiles: scf.ForOp | None = None
         self.place_program(counts)
 
@@ -351,6 +353,10 @@ class _Lowering:
         if op.descriptor is not None:
             self.put(op.out, self.boxed(op))
             return
+        again = self.reads.again(op, self.parts)
+        if again is not None:
+            self.put(op.out, again)
+            return
         type_ = op.out.type
         pointer, mask = self.address(op, type_.shape).value, self.mask(op, type_.shape)
         kind = tt.pointee_of(pointer.type)
@@ -360,6 +366,7 @@ class _Lowering:
         evict = tt.EVICTIONS[op.eviction.data if op.eviction else ""]
         loaded = self.blocks.value(tt.LoadOp(pointer, mask, other, evict, tt.CACHES["" if op.fresh is None else "cg"]))
         result = Tensor(loaded, tuple(type_.shape))
+        self.reads.keep(op, self.parts, result)
         self.put(op.out, cast(self.blocks, result, i1) if type_.element == i1 else result)
 
     def boxed(self, op: sched.LoadOp) -> Tensor:

@@ -149,9 +149,8 @@ class GpuClock:
     The process starts at once, so that its start overlaps with other work; the `workload` must be set before the first program.
     """
 
-    def __init__(self, workload: Workload | None = None, flush: str = "write") -> None:
+    def __init__(self, workload: Workload | None = None) -> None:
         self._workload = workload
-        self.flush = flush
         self.reference = ""
         self._unopened = ""
         self._open = False
@@ -233,7 +232,7 @@ class GpuClock:
         """The process, with everything prepared that was. Raises: Gone where it does not start, at once when it did not before."""
         if self._peer is not None and not self._open:
             try:
-                self.reference = self._peer.ask(("open", self._workload, self.flush), START_SECONDS)
+                self.reference = self._peer.ask(("open", self._workload), START_SECONDS)
                 self._open = True
             except Gone:
                 # What an earlier workload left may be why.
@@ -247,7 +246,7 @@ class GpuClock:
         connection: Connection[Any, Any] = Connection(channel.detach())
         peer = Peer(connection, self._process.pid)
         try:
-            self.reference = peer.ask(("open", self._workload, self.flush), START_SECONDS)
+            self.reference = peer.ask(("open", self._workload), START_SECONDS)
         except Gone as error:
             self._unopened = f"the inputs could not be made: {error}"
             raise Gone(self._unopened) from error

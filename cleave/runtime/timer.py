@@ -1,7 +1,7 @@
 """
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
-Messages: `("open", workload, flush)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
+Messages: `("open", workload)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
 `("sample", numbers)` seconds, one for each; `("forget", number)` True. An error answers any of them as `Failed`.
 """
 
@@ -81,7 +81,7 @@ def _norm(tensor: torch.Tensor) -> float:
 class Timer:
     """The programs of one workload on one GPU."""
 
-    def __init__(self, workload: Workload, flush: str) -> None:
+    def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.device = torch.device("cuda", workload.device)
         torch.cuda.set_device(self.device)
@@ -89,7 +89,6 @@ class Timer:
         self.inputs += self._prepared()
         self.scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device=self.device)
         self.sink = torch.zeros((), dtype=torch.float32, device=self.device)
-        self.flush = flush
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Bound]] = {}
         self.results: list[torch.Tensor] | None = None
         self.expected: list[torch.Tensor] | None = None
@@ -175,20 +174,22 @@ class Timer:
         torch.cuda.empty_cache()
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
-        """Seconds of one run of each, after the L2 cache was flushed."""
+        """
+        Seconds of a run of each, the mean of two: one finds the L2 cache full of lines that are yet to be written back, the other of lines
+        that are not.
+        """
         marks: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
         for number in numbers:
-            if self.flush == "write":
-                self.scratch.zero_()
-            else:
-                torch.sum(self.scratch, dim=0, out=self.sink)
-            before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            before.record()
-            self.graphs[number][0].replay()
-            after.record()
-            marks.append((before, after))
+            for flush in (self.scratch.zero_, lambda: torch.sum(self.scratch, dim=0, out=self.sink)):
+                flush()
+                before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+                before.record()
+                self.graphs[number][0].replay()
+                after.record()
+                marks.append((before, after))
         torch.cuda.synchronize()
-        return [before.elapsed_time(after) * 1e-3 for before, after in marks]
+        spans = [before.elapsed_time(after) * 1e-3 for before, after in marks]
+        return [(first + second) / 2 for first, second in zip(spans[::2], spans[1::2], strict=True)]
 
 
 def _poisoned() -> bool:
@@ -203,10 +204,10 @@ def _poisoned() -> bool:
 def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None, object]:
     """The state after a message, and the answer to it."""
     match message:
-        case ("open", Workload() as workload, str(flush)):
+        case ("open", Workload() as workload):
             if timer is not None:
                 timer.close()
-            timer = Timer(workload, flush)
+            timer = Timer(workload)
             return timer, timer.remark
         case ("prepare", int(number), Built() as built):
             assert timer is not None

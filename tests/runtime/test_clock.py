@@ -59,7 +59,7 @@ def test_the_process_stays_for_another_workload_and_forgets_programs() -> None:
         assert clock.prepare(0, built) == Checked(1e-4)
         clock.workload = workload(4)
         assert clock.prepare(0, built) == clock.prepare(1, built) == Checked(1e-4)
-        assert process.asked == [("prepare", 0, built), ("open", workload(4), "write"), ("prepare", 0, built), ("prepare", 1, built)]
+        assert process.asked == [("prepare", 0, built), ("open", workload(4)), ("prepare", 0, built), ("prepare", 1, built)]
         assert not process.closed
     finally:
         clock.close()

@@ -101,7 +101,7 @@ def _entry(
         lines.append(f"{', '.join(found)}, = found")
         given += found
     lines += [f"if not guarded({', '.join(given)}):", "    return NotImplemented"]
-    inputs = [given[at] for at, _ in sources]
+    inputs = [(given[at], tensors[at]) for at, _ in sources]
     addresses = [f"{given[at]}.data_ptr()" + (f" + {offset}" if offset else "") for at, offset in sources]
     body, known = written(bound, inputs, addresses)
     names |= {**known, "index": index}

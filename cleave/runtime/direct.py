@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from cleave.layouts import contiguous_strides
 from cleave.runtime.cuda import ALIGNMENT, CudaBound, Frame
 from cleave.runtime.driver import Launcher
 from cleave.runtime.launch import Launch
+from cleave.runtime.library import Matrix, Product
 
 WARP = 32
 
 
-def written(bound: CudaBound, tensors: Sequence[str], addresses: Sequence[str]) -> tuple[list[str], Mapping[str, Any]]:
+def written(bound: CudaBound, tensors: Sequence[tuple[str, torch.Tensor]], addresses: Sequence[str]) -> tuple[list[str], Mapping[str, Any]]:
     """
     Lines that run a direct program on its device, which must be current, and the values of the names in them.
 
-    `tensors` are names of what the inputs begin in, `addresses` the expressions of where. The results are `r0`, `r1` and so on. Where
+    `tensors` are names of what the inputs begin in, and tensors of the same shapes, strides and need of gradients. `addresses` are the
+    expressions of where the inputs begin. The results are `r0`, `r1` and so on. Where
     an address is not aligned as the kernels were promised, the lines return NotImplemented, having run nothing. In the lines the name
     `stream` is the current stream's handle.
     """
@@ -55,7 +59,6 @@ def written(bound: CudaBound, tensors: Sequence[str], addresses: Sequence[str]) 
         lines.append(f"{', '.join(own)}, = frame.addresses")
     if static:
         names |= {"launch": bound.launch, "again": _again(bound)}
-    results = [f"r{number}" for number in range(len(bound.outputs))]
     for number, step in enumerate(bound.steps):
         if number in static:
             assert isinstance(step, Launch)
@@ -71,12 +74,33 @@ def written(bound: CudaBound, tensors: Sequence[str], addresses: Sequence[str]) 
             lines += [f"s{number}.aim()"] if step.streaming is not None else []
             lines += [f"code = s{number}.call(*s{number}.arguments)", "if code:", f"    s{number}.again(code)"]
         else:
-            names[f"s{number}"] = step
-            lines.append(f"s{number}(({', '.join([*tensors, *results])}, {'*frame.workspaces' if bound.workspaced else ''}))")
+            assert isinstance(step, Product), "a direct program has kernels and products"
+            names |= {"mm": torch.mm, "as_strided": torch.as_strided}
+            lines.append(_product(bound, step, tensors))
     if framed:
         # After an error the frame is left: what its workspaces hold is not known.
         lines.append("frame.pool.append(frame)")
     return lines, names
+
+
+def _product(bound: CudaBound, step: Product, tensors: Sequence[tuple[str, torch.Tensor]]) -> str:
+    """A product of matrices, each a tensor as it is where that has its shape and strides."""
+
+    def matrix(of: Matrix) -> str:
+        at = of.slot - len(tensors)
+        if at < 0:
+            name, tensor = tensors[of.slot]
+            name += ".detach()" if tensor.requires_grad else ""
+            shape, strides = tuple(tensor.shape), tensor.stride()
+        elif at < len(bound.outputs):
+            name, shape = f"r{at}", tuple(bound.shapes[at])
+            strides = contiguous_strides(shape)
+        else:
+            name, shape = f"frame.workspaces[{at - len(bound.outputs)}]", bound.workspaces[at - len(bound.outputs)].shape
+            strides = contiguous_strides(shape)
+        return name if (shape, strides) == (of.shape, of.strides) else f"as_strided({name}, {of.shape}, {of.strides})"
+
+    return f"mm({matrix(step.left)}, {matrix(step.right)}, out={matrix(step.out)})"
 
 
 def _static(bound: CudaBound, number: int, step: Launch) -> bool:

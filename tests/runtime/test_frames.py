@@ -24,6 +24,7 @@ from cleave.runtime.driver import DriverError
 from cleave.runtime.launch import Launch
 from cleave.runtime.plan import Call
 from cleave.runtime.versions import Shortcuts, shortcuts, tried
+from cleave.schedule.program import LibraryCall
 from tests.runtime.made_up import FakeDriver
 
 
@@ -100,13 +101,20 @@ def machine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 
 def on_gpu(
-    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, streaming: str = "", **options: Any
+    function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, streaming: str = "", library: bool = False, **options: Any
 ) -> tuple[Compiled, CudaBound]:
-    """The function compiled, with a short way for calls like this one; launches that take a buffer of that name stream it."""
+    """
+    The function compiled, with a short way for calls like this one; launches that take a buffer of that name stream it. With `library` a
+    function that is a product of its two inputs is left to a library.
+    """
     compiled = cleave.compile(function, *inputs, tune=False, target="h200", alternatives=0, **options)
     (ready,) = compiled._executables
     plan = ready.plan
     steps = [replace(step, streaming=streaming) if isinstance(step, Call) and streaming in step.buffers else step for step in plan.steps]
+    if library:
+        left, right = plan.inputs
+        over = tuple(axis for axis in left.axes if axis in right.axes)
+        steps = [LibraryCall("matmul", plan.outputs[0].name, (left.name, right.name), over)]
     plan = replace(plan, steps=tuple(steps))
     binaries = {
         step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
@@ -165,6 +173,32 @@ def test_what_streams_is_where_the_tensor_of_the_call_is(machine: Machine, funct
             assert kind == 1 and struct.unpack("<QQ", value[:16]) == (other.data_ptr(), x.nbytes)
     assert machine.driver.torch == 0
     driver.longest_window.cache_clear()
+
+
+class Linear(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(64, 48))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("shape", [(32, 64), (2, 16, 64)])
+@pytest.mark.parametrize("module", [False, True])
+def test_a_product_by_a_library(machine: Machine, shape: tuple[int, ...], module: bool) -> None:
+    """Of tensors that are matrices as they are; others are read as such. Parameters need gradients, and calls record none."""
+    layer = Linear()
+    x = torch.randn(shape)
+    given = (x,) if module else (x, layer.weight.detach())
+    compiled, _ = on_gpu(layer if module else torch.matmul, *given, library=True)
+    for other in (x, torch.randn(shape)):
+        result = compiled._entries[0].call((other, *given[1:]))
+        torch.testing.assert_close(result, other @ layer.weight.detach())
+        assert not result.requires_grad
+    text = compiled._entries[0].text
+    assert ("as_strided" in text) is (len(shape) > 2)
+    assert len(re.findall(r"mm\(", text)) == 1 and not machine.driver.seen
 
 
 def long() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -31,7 +31,7 @@ BUILD_SHARE = 0.6
 OVERLAP_GAIN, MOST_OVERLAPPED = 1.25, 4
 """How much slower than the best a candidate may be to be tried with launches that overlap, and how many are."""
 
-STREAMED, STREAMING_GAIN = 3, 0.01
+STREAMED, STREAMING_GAIN = 4, 0.01
 """How many of the fastest are tried with launches that stream, and by what part these must be faster, as they take the processor longer."""
 
 REFINED = 8
@@ -60,7 +60,7 @@ class Entry:
     """
     What became of a candidate. `estimated` and `measured` are seconds; `error` is relative; `dropped` says why it is out, `cached` that
     its time was known. `rank` is its place, from 0, in the cost model's order of those that can be timed; None for one that was not
-    among them or was put together from what the others took.
+    among them or was put together from what the others took. One that streams has the place of the same without.
     """
 
     text: str
@@ -217,7 +217,11 @@ class Tuner:
         overlapping = self._overlapping()
         self._compile(overlapping, self._start + self.budget.seconds, lambda: True)
         self._against_best(self._assemble(overlapping))
-        self._against_best(self._assemble(self._streaming()))
+        streaming = self._assemble(self._streaming())
+        ranks = {(state.trial.division, state.trial.picks, state.trial.overlap): state.rank for state in states}
+        for state in streaming:
+            state.rank = ranks.get((state.trial.division, state.trial.picks, state.trial.overlap))
+        self._against_best(streaming)
         self._decide()
         ready = self._ready()
         return min(ready, key=_preferred) if ready else None

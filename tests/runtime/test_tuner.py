@@ -199,12 +199,16 @@ def test_launches_stream_where_that_is_faster() -> None:
     """Of the few fastest; nothing is compiled for it."""
     space = FakeSpace([[[10.0, 11.0, 12.0, 13.0, 14.0]]], streaming=frozenset([0]))
     plain = {"0:0": 30.0, "0:1": 22.0, "0:2": 23.0, "0:3": 24.0, "0:4": 25.0}
-    pool, clock = FakePool(), FakeClock({**plain, "0:1:streaming": 21.0, "0:2:streaming": 20.0, "0:3:streaming": 30.0})
+    pool, clock = (
+        FakePool(),
+        FakeClock({**plain, "0:1:streaming": 21.0, "0:2:streaming": 20.0, "0:3:streaming": 30.0, "0:4:streaming": 24.0}),
+    )
     result = tuned(space, pool, clock)
     assert result.program.notes == ("0:2:streaming",)
     assert len(pool.asked) == 5
-    assert {name for name in clock.prepared if name.endswith("streaming")} == {"0:1:streaming", "0:2:streaming", "0:3:streaming"}
-    assert result.entries[0].rank is None, "the model has no say in it"
+    streaming = {name for name in clock.prepared if name.endswith("streaming")}
+    assert streaming == {f"0:{pick}:streaming" for pick in (1, 2, 3, 4)}
+    assert result.entries[0].rank == 2, "it is what the model ranked third"
 
 
 def test_launches_that_stream_for_nothing_are_not_chosen() -> None:

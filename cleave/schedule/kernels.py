@@ -181,7 +181,7 @@ class Kernels:
     def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
         """The few fastest choices of tiles with these in other orders, each at the warps and stages that are fastest of those that fit."""
         seen: dict[tuple[tuple[Dim, ...], bool], set[bool]] = {}
-        plain = [choice for choice in found if not choice.plan.max_registers]
+        plain = [choice for choice in found if not (choice.plan.max_registers or choice.plan.ordered)]
         able = [choice for choice in plain if may_reorder(choice.kernel, choice.cost.programs, self.target)]
         for choice in sorted(able, key=lambda choice: choice.cost.seconds):
             tiles = choice.plan.dims, choice.plan.descriptors
@@ -240,7 +240,7 @@ class Kernels:
         yield plan, measured
         if coarse:
             return
-        for moved in _longest_first(problem, plan, measured):
+        for moved in [] if plan.ordered else _longest_first(problem, plan, measured):
             plan, measured = moved, measure(kernel(moved), problem.sizes)
             yield plan, measured
         if self.options.diagonal and measured.stalled:

@@ -42,6 +42,8 @@ PARTS_PER_THREAD = 128
 """The same of all parts together that may not be there: they are loaded at once, as none waits for the sum of those before."""
 LARGEST_WHOLE = 4096
 MOST_SINGLE = 16
+MOST_CHUNKS = 64
+"""The most parts, as chunks of a split are, that are worth walking one by one alone."""
 
 
 _Key = TypeVar("_Key")
@@ -267,6 +269,8 @@ def _walks(problem: Problem, axis: str, reduced: bool, stored: bool) -> list[tup
         out.append(("full", largest))
     if reduced and not stored:
         out.append(("loop", 1))
+        if largest > MOST_CHUNKS:
+            out.append(("loop", 16))
     elif not reduced:
         out.extend(("loop", tile) for tile in (64, 256) if tile < largest or size is None)
     return out or [("loop", min(largest, 128))]

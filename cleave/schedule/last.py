@@ -168,12 +168,17 @@ def join_of(first: Problem, second: Problem, plan: Plan) -> Join | None:
 
 
 def _single(second: Problem) -> list[Pieces]:
-    """The axes that the second kernel sums over and nothing else has, of few elements, in parts of one."""
+    """
+    The axes that the second kernel sums over and nothing else has, of few elements, in parts of one; none where a value has several such
+    axes, and so many elements.
+    """
     reduced = {axis for node in second.reductions for axis in node.removed if node.kind != "shift"}
     kept = {axis for node in second.reductions if node.kind == "shift" for axis in node.removed}
     kept |= {axis for stored in second.stores for axis in stored.axes}
     sizes = second.sizes
     few = {axis: most for axis in second.used_axes() if 1 < (most := sizes.largest(axis) or 0) <= MOST_SINGLE and axis in reduced - kept}
+    if any(prod(few.get(axis, 1) for axis in node.axes) > MOST_SINGLE for node in second.nodes):
+        return []
     return [Pieces(axis, part=1, most=most if sizes.fixed(axis) is None else 0) for axis, most in few.items()]
 
 

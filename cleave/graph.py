@@ -13,6 +13,8 @@ Operation kinds, with `attr` in brackets:
   masked (`alg-stabilize` marks it; a plain `div []` is IEEE's)
 - `and ["ranged"]`, a condition and a range of an axis outside which it is false, and `or ["ranged"]`, a condition and a range within
   which it is true: equal to the condition alone (the scheduler writes these)
+- `ordered`, its first operand; the second gives, for the chunk of an axis that an index is in, the chunk that is best run in its place
+  (the scheduler writes this: `cleave.schedule.longest`)
 - removing axes: `reduce [kind, axes]` with kind sum, max or min; `contract [axes]`, the sum over axes of a product of any
   number of operands
 - axes themselves: `rename [((old, new), ...)]`, `split [axis, outer, inner]`, `merge [(outer, inner), axis]`,

@@ -268,6 +268,10 @@ def _gather(call: Call) -> Array:
     return Named((*rest, *indices.axes), found).over(call.axes)
 
 
+def _first(call: Call) -> Array:
+    return np.broadcast_to(call.args[0].over(call.axes), [call.size(axis) for axis in call.axes])
+
+
 MEANING: dict[str, Callable[[Call], Array]] = {
     "constant": _constant,
     "size": _size,
@@ -289,4 +293,5 @@ MEANING: dict[str, Callable[[Call], Array]] = {
     "concat": _concat,
     "pad": _pad,
     "gather": _gather,
+    "ordered": _first,
 }

@@ -113,7 +113,7 @@ def _limits(node: Node, axis: str) -> tuple[Bound, ...]:
     """Bounds outside which a condition is false."""
     if node.kind == "and":
         return tuple(bound for arg in node.args for bound in _limits(arg, axis))
-    if node.kind == "or" and "ranged" in node.attr:
+    if node.kind == "ordered" or (node.kind == "or" and "ranged" in node.attr):
         return _limits(node.args[0], axis)
     return tuple(bounds_of(node, axis))
 
@@ -123,8 +123,8 @@ def _holds(node: Node, axis: str) -> tuple[Bound, ...]:
     if node.kind == "and" and "ranged" not in node.attr:
         parts = [_holds(arg, axis) for arg in node.args]
         return tuple(bound for part in parts for bound in part) if all(parts) else ()
-    if node.kind in ("and", "or") and "ranged" in node.attr:
-        return _holds(node.args[0 if node.kind == "and" else 1], axis)
+    if node.kind == "ordered" or (node.kind in ("and", "or") and "ranged" in node.attr):
+        return _holds(node.args[1 if node.kind == "or" else 0], axis)
     return tuple(bounds_of(node, axis))
 
 

@@ -76,8 +76,8 @@ class Space:
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
         is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
-        does a trial with the plans of one before. Loops within ranges come second, and more of them than of others: what they save is not
-        estimated.
+        does a trial with the plans of one before. Loops within ranges come second, then those whose longest tiles are first, and more of
+        both than of others: what they save is not estimated.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
@@ -100,9 +100,15 @@ class Space:
         apart.sort(key=lambda entry: entry[:2])
         trials = [trial for _, _, trial in apart]
         first = next(trial for trial in trials if trial.division == 0 and trial.varied is None)
-        ranged = (trial for trial in trials if trial.varied is None and self.divisions[trial.division][1].source.ranged)
-        front = [first, *itertools.islice(ranged, 1)]
+        front = [first]
+        for longest_first in (False, True):
+            ranged = (trial for trial in trials if trial.varied is None and self._is_ranged(trial, longest_first))
+            front += itertools.islice(ranged, 1)
         return [*front, *(trial for trial in trials if not any(trial is one for one in front))][: max(1, count)]
+
+    def _is_ranged(self, trial: Trial, ordered: bool) -> bool:
+        source = self.divisions[trial.division][1].source
+        return source.ranged and source.ordered == ordered
 
     def _of(self, position: int, candidate: Candidate) -> list[Trial]:
         best = (0,) * len(candidate.ranked)

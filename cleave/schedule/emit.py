@@ -13,6 +13,7 @@ from . import lanes
 from .hazards import separated
 from .indices import Indices
 from .lanes import Lane
+from .longest import row_orders
 from .nodes import REDUCING, Index, Node, axis_index
 from .problem import Problem
 from .program import Buffer, Carried, Either, For, GridDim, Kernel, Load, Store, TileType, Var, When
@@ -228,7 +229,7 @@ class Emitter(Indices):
         """One elementwise operation, done in f32 where its type is narrower."""
         if node.kind == "select" and node.args[0].id in self.true:
             return self.cast(self.value(node.args[1], home), node.dtype)
-        if node.kind in ("and", "or") and "ranged" in node.attr:
+        if node.kind == "ordered" or (node.kind in ("and", "or") and "ranged" in node.attr):
             return self.value(node.args[0], home)
         if node.kind == "select" and home.edge is not None and node.args[0].id in home.decided:
             return self._at_edge(node, home, home.edge)
@@ -344,6 +345,20 @@ class Emitter(Indices):
         missing = [dim.name for dim in self.plan.dims if dim.role == "grid" and dim.name not in self.starts]
         if missing:
             raise InfeasibleError(f"grid dimension {missing[0]} is not in the raster order")
+        if self.plan.ordered:
+            self.starts[self.plan.ordered] = self._in_order(self.by_name[self.plan.ordered]).var
+
+    def _in_order(self, dim: Dim) -> Value:
+        """Where the program starts in a dimension whose tiles run in the order that is stored for their rows. Raises: InfeasibleError."""
+        order = next(order for order in row_orders(self.problem) if order.row in dim.axes)
+        load = next(node for node in self.problem.nodes if node.kind == "load" and node.attr == (order.source,))
+        tile = self.constant(dim.tile, "index")
+        place = self.let(self.root, "floordiv", (self.first(dim, self.root), tile), "index", name=order.place)
+        where = [(axis, place if axis == order.place else self.place(at, self.root)) for axis, at in load.where]
+        if any(at.var.type.dims for _, at in where):
+            raise InfeasibleError(f"the order of {dim.name} differs within a program")
+        chunk = self.cast(self.element(load, where, self.root), "index")
+        return self.let(self.root, "mul", (chunk, tile), "index", name=dim.name + "_first")
 
     def read(self) -> tuple[Buffer, ...]:
         """The buffers that are read."""

@@ -181,7 +181,7 @@ class Kernels:
     def _reordered(self, problem: Problem, found: Sequence[Choice]) -> Iterator[Choice]:
         """The few fastest choices of tiles with these in other orders, each at the warps and stages that are fastest of those that fit."""
         seen: dict[tuple[tuple[Dim, ...], bool], set[bool]] = {}
-        plain = [choice for choice in found if not choice.plan.max_registers]
+        plain = [choice for choice in found if not (choice.plan.max_registers or choice.plan.ordered)]
         able = [choice for choice in plain if may_reorder(choice.kernel, choice.cost.programs, self.target)]
         for choice in sorted(able, key=lambda choice: choice.cost.seconds):
             tiles = choice.plan.dims, choice.plan.descriptors
@@ -223,7 +223,7 @@ class Kernels:
             if self.options.boxes and not coarse and self.target.describes:
                 by_descriptor = self._boxed(measured.kernel, problem.sizes)
                 if by_descriptor is not measured.kernel:
-                    yield replace(tried, descriptors=True), measure(by_descriptor, problem.sizes)
+                    yield replace(tried, descriptors=True), measure(by_descriptor, problem.sizes, tried.ordered)
 
     def _boxed(self, kernel: Kernel, sizes: Sizes) -> Kernel:
         """A kernel with loads by descriptor where it may have them."""
@@ -233,27 +233,30 @@ class Kernels:
         def kernel(of: Plan) -> Kernel:
             return mended(emitter_of(problem, of).kernel(), self.target)
 
+        def counted(made: Kernel) -> Measure:
+            return measure(made, problem.sizes, plan.ordered)
+
         try:
-            measured = measure(kernel(plan), problem.sizes)
+            measured = counted(kernel(plan))
         except InfeasibleError:
             return
         yield plan, measured
         if coarse:
             return
-        for moved in _longest_first(problem, plan, measured):
-            plan, measured = moved, measure(kernel(moved), problem.sizes)
+        for moved in [] if plan.ordered else _longest_first(problem, plan, measured):
+            plan, measured = moved, counted(kernel(moved))
             yield plan, measured
         if self.options.diagonal and measured.stalled:
             other = replace(plan, diagonal=True)
             with suppress(InfeasibleError):
-                yield other, measure(kernel(other), problem.sizes)
+                yield other, counted(kernel(other))
         if self.options.peel and any(dim.role == "loop" for dim in plan.dims):
             peeled = replace(plan, peeled=True)
             if _count(For, bodies := kernel(peeled)) != _count(For, measured.kernel):
-                yield peeled, measure(bodies, problem.sizes)
+                yield peeled, counted(bodies)
             branching = replace(plan, branching=True)
             if _count(When, branched := kernel(branching)):
-                yield branching, measure(branched, problem.sizes)
+                yield branching, counted(branched)
 
     def joined(self, first: Sequence[Item], second: Sequence[Item], stored: Mapping[int, Item]) -> tuple[Choice, ...]:
         """
@@ -279,7 +282,7 @@ class Kernels:
             try:
                 joined = mended(join.kernel(dims), self.target)
                 joined = self._boxed(joined, join.sizes) if join.plan.descriptors else joined
-                measured = measure(joined, self.source.sizes)
+                measured = measure(joined, self.source.sizes, join.plan.ordered)
             except InfeasibleError:
                 continue
             plan = replace(join.plan, last=dims)

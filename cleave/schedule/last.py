@@ -42,6 +42,8 @@ PARTS_PER_THREAD = 128
 """The same of all parts together that may not be there: they are loaded at once, as none waits for the sum of those before."""
 LARGEST_WHOLE = 4096
 MOST_SINGLE = 16
+MOST_CHUNKS = 64
+"""The most parts, as chunks of a split are, that are worth walking one by one alone."""
 
 
 _Key = TypeVar("_Key")
@@ -166,12 +168,17 @@ def join_of(first: Problem, second: Problem, plan: Plan) -> Join | None:
 
 
 def _single(second: Problem) -> list[Pieces]:
-    """The axes that the second kernel sums over and nothing else has, of few elements, in parts of one."""
+    """
+    The axes that the second kernel sums over and nothing else has, of few elements, in parts of one; none where a value has several such
+    axes, and so many elements.
+    """
     reduced = {axis for node in second.reductions for axis in node.removed if node.kind != "shift"}
     kept = {axis for node in second.reductions if node.kind == "shift" for axis in node.removed}
     kept |= {axis for stored in second.stores for axis in stored.axes}
     sizes = second.sizes
     few = {axis: most for axis in second.used_axes() if 1 < (most := sizes.largest(axis) or 0) <= MOST_SINGLE and axis in reduced - kept}
+    if any(prod(few.get(axis, 1) for axis in node.axes) > MOST_SINGLE for node in second.nodes):
+        return []
     return [Pieces(axis, part=1, most=most if sizes.fixed(axis) is None else 0) for axis, most in few.items()]
 
 
@@ -267,6 +274,8 @@ def _walks(problem: Problem, axis: str, reduced: bool, stored: bool) -> list[tup
         out.append(("full", largest))
     if reduced and not stored:
         out.append(("loop", 1))
+        if largest > MOST_CHUNKS:
+            out.append(("loop", 16))
     elif not reduced:
         out.extend(("loop", tile) for tile in (64, 256) if tile < largest or size is None)
     return out or [("loop", min(largest, 128))]

@@ -90,11 +90,12 @@ class Measure:
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
     have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
     with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one, `rows` the fewest of a dot.
-    Ends of loops that are `guessed` are data. With `sorted` long programs come first. `behind` is the largest tile, in bytes, loaded after
+    Ends of loops that are `guessed` are data. With `sorted` long programs come first; tiles that are run as is stored, along `ordered`, are
+    taken to be numbered by their places, where the first load says which is run. `behind` is the largest tile, in bytes, loaded after
     accumulators, only to go with them. `last` is what the last of `arrivals` programs does besides; these are 0 without such work.
     """
 
-    def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,)) -> None:
+    def __init__(self, kernel: Kernel, sizes: Sizes, places: tuple[float, ...] = (0.5,), ordered: str = "") -> None:
         self.kernel = kernel
         self.places = places
         self.steps = (0.0,) * len(places)
@@ -132,6 +133,9 @@ class Measure:
             count = self.grid[dim.dim]
             self.scalars[id(dim.start)] = tuple(min(int(count * place), count - 1) * dim.tile for place in places)
             self.sources[id(dim.start)] = frozenset((dim.dim,))
+            if dim.dim == ordered:
+                first = next(statement for statement in kernel.body if isinstance(statement, Load))
+                self.scalars[id(first.out)] = tuple(start // dim.tile for start in self.scalars[id(dim.start)])
         self.varying: frozenset[str] = frozenset()
         self.sorted = False
         self.within = (1.0,) * len(places)
@@ -348,18 +352,18 @@ class Measure:
                 return None
 
 
-def measure(kernel: Kernel, sizes: Sizes) -> Measure:
-    """A kernel's counts, averaged over programs where their trips differ."""
-    out = Measure(kernel, sizes)
+def measure(kernel: Kernel, sizes: Sizes, ordered: str = "") -> Measure:
+    """A kernel's counts, averaged over programs where their trips differ. Along a grid dimension `ordered` the longest come first."""
+    out = Measure(kernel, sizes, ordered=ordered)
     if out.varies:
-        samples = Measure(kernel, sizes, (0.0, 0.25, 0.5, 0.75, 1.0))
+        samples = Measure(kernel, sizes, (0.0, 0.25, 0.5, 0.75, 1.0), ordered)
         if min(samples.steps) == samples.longest:
             # What the ends of loops depend on is data: nothing is known of how programs differ.
             out.varying = frozenset()
             return out
         out.counts, out.flops, out.longest, out.begun = samples.counts, samples.flops, samples.longest, samples.begun
         falling = all(before >= after for before, after in itertools.pairwise(samples.steps))
-        out.sorted = falling and len(out.varying) == 1 and kernel.grid[-1].dim in out.varying
+        out.sorted = bool(ordered) or (falling and len(out.varying) == 1 and kernel.grid[-1].dim in out.varying)
     return out
 
 

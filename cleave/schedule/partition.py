@@ -43,7 +43,8 @@ class Source:
     A graph to partition, with the degrees of its values and its argument and result buffers.
 
     `cuts` must be stored; `raw` are stored shifts, kept at -inf where nothing is live. `narrow` are products that the program as written
-    rounds to 16 bits, and that are stored so. `ranged` says that loops are bounded by stored ranges (see `cleave.schedule.ranges`).
+    rounds to 16 bits, and that are stored so. `ranged` says that loops are bounded by stored ranges (see `cleave.schedule.ranges`),
+    `ordered` that tiles of rows also run in the order of these (see `cleave.schedule.longest`).
     """
 
     graph: Graph
@@ -55,6 +56,7 @@ class Source:
     raw: frozenset[int] = frozenset()
     narrow: Mapping[int, str] = field(default_factory=dict[int, str])
     ranged: bool = False
+    ordered: bool = False
 
 
 Product: TypeAlias = tuple[frozenset[int], frozenset[str]]

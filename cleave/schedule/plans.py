@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .buffers import fresh
+from .longest import longest_first, row_orders
 from .nodes import REDUCING, Node
 from .pieces import SMALLEST
 from .problem import Problem
+from .relaxed import ROWS
 from .roles import Dim, Plan, Role, power_of_two
 
 LARGEST_WHOLE_DOT = 512
@@ -77,16 +79,20 @@ def _tiled(problem: Problem, slots: Sequence[Slot], coarse: bool) -> Iterator[Pl
     """The plans of these dimensions."""
     order = _layout(problem, slots)
     names = _names(problem, slots)
+    rows = ordered_rows(problem)
     for choice in itertools.product(*(slot.choices for slot in slots)):
         dims = [Dim(name, slot.axes, role, tile) for name, slot, (role, tile) in zip(names, slots, choice, strict=True)]
         if not _reducible(problem, dims) or _too_large(problem, dims):
             continue
         ordered = tuple(dims[place] for place in order)
-        raster = _raster(problem, ordered)
-        yield Plan(ordered, raster)
+        first = Plan(ordered, _raster(problem, ordered))
+        plan = longest_first(first, rows) if rows else first
+        if plan is None:
+            continue
+        yield plan
         if not coarse and _better_turned(problem, ordered):
             tiled = [dim for dim in ordered if dim.tile > 1]
-            yield Plan((*reversed(tiled), *(dim for dim in ordered if dim.tile == 1)), raster)
+            yield replace(plan, dims=(*reversed(tiled), *(dim for dim in ordered if dim.tile == 1)))
 
 
 def _better_turned(problem: Problem, dims: Sequence[Dim]) -> bool:
@@ -133,6 +139,12 @@ def parallel_axes(problem: Problem) -> tuple[str, ...]:
     return problem.graph.ordered(common - reduced)
 
 
+def ordered_rows(problem: Problem) -> tuple[str, ...]:
+    """The parallel axes whose tiles run in an order that is stored, and those which would if they were not in pieces."""
+    parallel = (*parallel_axes(problem), *problem.pieces)
+    return tuple(order.row for order in row_orders(problem) if order.row in parallel)
+
+
 def _signature(problem: Problem, axis: str, dots: Sequence[Node]) -> tuple[tuple[bool, ...], ...]:
     if dots:
         return tuple(tuple(axis in arg.axes for arg in node.args) for node in dots)
@@ -161,7 +173,11 @@ def _structures(problem: Problem) -> Iterator[list[Slot]]:
     sequential = _sequential(problem, [axis for axis in problem.used_axes() if axis not in parallel], bool(dots))
     vector = _contiguous(problem)
     options: list[list[list[Slot]]] = []
+    rows = ordered_rows(problem)[:1]
     for axes in groups.values():
+        if set(rows) & set(axes):
+            options.append([[Slot((axis,), (("grid", ROWS if axis in rows else 1),)) for axis in axes]])
+            continue
         tiles = _side_tiles(problem, axes, dots, vector)
         ways = [[Slot(tuple(axes), tiles)]]
         if len(axes) > 1 and problem.sizes.hint(axes[-1]) >= 16:

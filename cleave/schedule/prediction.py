@@ -44,7 +44,7 @@ class Prediction:
         total = REPLAY
         for choice in self.choices:
             plan = choice.plan
-            cost = estimate(measure(choice.kernel, sizes), plan.num_warps, plan.num_stages, self.target)
+            cost = estimate(measure(choice.kernel, sizes, plan.ordered), plan.num_warps, plan.num_stages, self.target)
             if cost is None:
                 return inf
             at = replace(choice, cost=cost)

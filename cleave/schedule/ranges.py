@@ -7,7 +7,8 @@ A condition P(m, n) over data, such as "both of one document", bounds no loop ov
 
 P equals `P and n >= lo[m] and n < hi[m]`, whose comparisons do. lo and hi are values like others, which a kernel of their own stores; the
 loop over n of a tile of rows then runs from the least lo to the largest hi of them. What has nothing live has lo = |n| and hi = 0.
-Of several conditions that must all hold, the range is that of those over data; the others bound the loop themselves or not at all.
+Of several conditions that must all hold, the range is that of those over data; the others bound the loop themselves or not at all. Where
+lengths are compared, all are made into ranges.
 
 Where rows and columns of P can be told apart (see `cleave.schedule.relaxed`) lo and hi are those of a chunk of rows, of what holds for
 some row of it, which takes as many times fewer comparisons. Of what holds for every row, the first run is stored too,
@@ -16,20 +17,22 @@ some row of it, which takes as many times fewer comparisons. Of what holds for e
 
 and P equals `P or n >= first and n < end`: a loop with a body of its own for tiles that need no mask has one for these.
 
-The ranges are worth their kernel where few tiles are live, which only a run with the data tells: this makes one more program to be timed.
+The ranges are worth their kernel where few tiles are live, which only a run with the data tells: this makes one more program to be timed,
+and another in which tiles of rows also run in the order of their ranges, the longest first (see `cleave.schedule.longest`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..algebra.degrees import degrees
-from ..extents import extent
+from ..extents import Extent, extent
 from ..graph import Axis, Builder, Graph, Op, Output
 from .bounds import bounds_of, conjuncts, neutral_without, predicates
 from .buffers import fresh
+from .longest import order_of
 from .nodes import REDUCING, Node
 from .partition import Item, Source, kernel_graph, problem_of
 from .problem import Problem
@@ -39,9 +42,10 @@ from .sizes import ceildiv
 INTEGERS = ("i1", "i32", "i64")
 
 
-def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapping[int, Item]) -> Source | None:
+def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapping[int, Item], ordered: bool = False) -> Source | None:
     """
-    The same program with ranges for its masks that are data, None where it has no such mask or its axes are split into chunks.
+    The same program with ranges for its masks that are data, None where it has no such mask or its axes are split into chunks. With
+    `ordered` also with the order of rows that they give, None where there is none.
 
     Masks are looked for in what computes each item of `groups` from what it reads of `stored`.
     """
@@ -52,17 +56,20 @@ def within_ranges(source: Source, groups: Sequence[Sequence[Item]], stored: Mapp
     graph, moved = _Rewriter(source, selects, {}).run()
     plain = _moved(source, graph, moved, ())
     known = {moved[at]: replace(item, op=moved[item.op]) for at, item in stored.items()}
-    found: dict[int, dict[str, tuple[int, ...]]] = {}
+    found: dict[int, dict[str, _Masks]] = {}
     for item in itertools.chain.from_iterable(groups):
         own = [replace(item, op=moved[item.op])]
         *_, origin = kernel_graph(plain, own, known)
-        for at, axis, parts in _data_masks(problem_of(plain, graph.name, own, known)):
-            found.setdefault(origin[at], {})[axis] = tuple(origin[part] for part in parts)
+        for at, axis, masks in _data_masks(problem_of(plain, graph.name, own, known)):
+            data, others = (tuple(origin[part] for part in parts) for parts in (masks.data, masks.others))
+            found.setdefault(origin[at], {})[axis] = _Masks(data, others)
     if not found:
         return None
-    rewriter = _Rewriter(plain, frozenset(), found)
+    rewriter = _Rewriter(plain, frozenset(), found, ordered)
     graph, again = rewriter.run()
-    return replace(_moved(plain, graph, again, rewriter.stored), ranged=True)
+    if ordered and not rewriter.orders:
+        return None
+    return replace(_moved(plain, graph, again, rewriter.stored), ranged=True, ordered=ordered)
 
 
 def _moved(source: Source, graph: Graph, moved: Mapping[int, int], cuts: Collection[int]) -> Source:
@@ -87,10 +94,18 @@ def _selections_by_data(graph: Graph) -> frozenset[int]:
     return frozenset(position for position, op in enumerate(graph.ops) if op.kind == "select" and op.args[0] in data)
 
 
-def _data_masks(problem: Problem) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+@dataclass(frozen=True, slots=True)
+class _Masks:
+    """Conditions that must hold for one: those over data, which bound no loop by themselves, and others."""
+
+    data: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def _data_masks(problem: Problem) -> Iterator[tuple[int, str, _Masks]]:
     """
-    The conditions of selections that switch off what a loop accumulates, the axis of the loop, and those conditions over data that must
-    hold for them and bound no loop by themselves.
+    The conditions of selections that switch off what a loop accumulates, the axis of the loop, and what must hold for them, of which
+    something is over data.
     """
     graph = problem.graph
     conditions = {op.args[0] for op in graph.ops if op.kind == "select"}
@@ -103,7 +118,8 @@ def _data_masks(problem: Problem) -> Iterator[tuple[int, str, tuple[int, ...]]]:
             wanted = [atom for atom in conjuncts(predicate) if atom.op in parts and axis in graph.ops[atom.op].axes]
             data = [atom.op for atom in wanted if _reads_along(atom, axis) and not bounds_of(atom, axis)]
             if data:
-                yield predicate.op, axis, tuple(dict.fromkeys(data))
+                others = [atom.op for atom in wanted if atom.op not in data]
+                yield predicate.op, axis, _Masks(tuple(dict.fromkeys(data)), tuple(dict.fromkeys(others)))
 
 
 def _parts(graph: Graph, position: int) -> set[int]:
@@ -126,12 +142,13 @@ def _reads_along(node: Node, axis: str) -> bool:
 
 class _Rewriter:
     """
-    Copies a graph with ranges for some conditions, for each axis those of the conjuncts given; `stored` are the ends of the ranges.
+    Copies a graph with ranges for some conditions, for each axis those of its masks; `stored` are the ends of the ranges.
 
     Of the selections in `turned`, those that keep something where their condition is false are turned: then conditions say what is live.
+    With `ordered`, conditions say in which order their rows are best run; there are as many `orders`.
     """
 
-    def __init__(self, source: Source, turned: Collection[int], ranges: Mapping[int, Mapping[str, tuple[int, ...]]]) -> None:
+    def __init__(self, source: Source, turned: Collection[int], ranges: Mapping[int, Mapping[str, _Masks]], ordered: bool = False) -> None:
         self.graph = graph = source.graph
         self.sizes = source.sizes
         self.turned = turned
@@ -139,7 +156,9 @@ class _Rewriter:
         self.builder = Builder(graph.name, graph.symbols, graph.axes, graph.inputs)
         self.new: dict[int, int] = {}
         self.stored: set[int] = set()
-        self._chunks: dict[str, tuple[str, str]] = {}
+        self.ordered = ordered
+        self.orders = 0
+        self._made: dict[tuple[str, tuple[str, str]], tuple[str, str]] = {}
 
     def run(self) -> tuple[Graph, dict[int, int]]:
         """The graph, and where each operation of the given one stands in it."""
@@ -165,31 +184,51 @@ class _Rewriter:
             args = [condition, yes, no]
         return add(op.kind, *args, attr=op.attr, dtype=op.dtype)
 
-    def _ranged(self, condition: int, along: Mapping[str, tuple[int, ...]]) -> int:
+    def _ranged(self, condition: int, along: Mapping[str, _Masks]) -> int:
         """A condition with its range along some axes."""
         add = self.builder.add
         parts: dict[int, int] = {}
         ranges: list[int] = []
-        for axis, data in along.items():
-            joined = self._all([self.new[part] for part in data])
+        lengths: dict[str, list[int]] = {}
+        for axis, masks in along.items():
+            joined = self._all([self.new[part] for part in masks.data])
             index = add("cast", add("iota", attr=(axis,)), dtype="i32")
             chunks = self._rows(joined, axis)
-            live = joined if chunks is None else chunks.relaxed(joined, "some")
+            live = self._live(joined, [self.new[part] for part in masks.others] if self.ordered else [], chunks)
             end, none, one = self._number(axis), self._number(0), self._number(1)
             lo = add("reduce", add("select", live, index, end), attr=("min", (axis,)))
             hi = add("reduce", add("select", live, add("add", index, one), none), attr=("max", (axis,)))
-            ranges.append(self._within(index, lo, hi, chunks))
+            ends = self._stored(lo), self._stored(hi)
+            ranges.append(self._within(index, ends, chunks))
+            others = [name for name in self.builder.ops[joined].axes if name != axis]
+            rows = (chunks or self._longest(others, axis)) if self.ordered else None
+            if rows is not None and self.sizes.hint(rows.row) > ROWS:
+                lengths.setdefault(rows.row, []).append(self._length(ends, rows, chunks is None))
             if chunks is not None:
                 whole = chunks.relaxed(joined, "every")
                 first = add("reduce", add("select", whole, index, end), attr=("min", (axis,)))
                 broken = add("and", add("compare", index, first, attr=("ge",)), add("not", whole))
                 last = add("reduce", add("select", broken, index, end), attr=("min", (axis,)))
-                inside = self._within(index, first, last, chunks)
-                parts |= {part: add("or", parts.get(part, self.new[part]), inside, attr=("ranged",)) for part in data}
+                inside = self._within(index, (self._stored(first), self._stored(last)), chunks)
+                parts |= {part: add("or", parts.get(part, self.new[part]), inside, attr=("ranged",)) for part in masks.data}
         out = self._rebuilt(condition, parts)
         for within in ranges:
             out = add("and", out, within, attr=("ranged",))
+        for row, each in lengths.items():
+            out = add("ordered", out, self._order(row, each))
+        self.orders += len(lengths)
         return out
+
+    def _live(self, joined: int, others: Sequence[int], chunks: Chunks | None) -> int:
+        """
+        Where conditions hold of which a range is made: for a row, or for some of a chunk of rows. There `others` may be taken to hold where
+        they do not tell rows and columns apart: ranges are wider then.
+        """
+        if chunks is None:
+            return self._all([joined, *others])
+        ops = self.builder.ops
+        apart = [other for other in others if tells_apart(ops, other, chunks.row, chunks.along)]
+        return chunks.relaxed(self._all([joined, *apart]), "some")
 
     def _number(self, value: int | str) -> int:
         """A number, or the size of an axis."""
@@ -203,13 +242,29 @@ class _Rewriter:
             out = self.builder.add("and", out, other)
         return out
 
-    def _within(self, index: int, first: int, last: int, chunks: Chunks | None) -> int:
-        """Whether an index is within a range, whose ends are stored by themselves, whatever else is made from them."""
+    def _stored(self, value: int) -> int:
+        """A number as it is stored by itself, whatever else is made from it."""
+        out = self.builder.add("cast", value, attr=("stored",), dtype="i32")
+        self.stored.add(out)
+        return out
+
+    def _within(self, index: int, ends: tuple[int, int], chunks: Chunks | None) -> int:
+        """Whether an index is within a range."""
         add = self.builder.add
-        ends = [add("cast", end, attr=("stored",), dtype="i32") for end in (first, last)]
-        self.stored |= set(ends)
         low, high = ends if chunks is None else [chunks.row_of(end) for end in ends]
         return add("and", add("compare", index, low, attr=("ge",)), add("compare", index, high, attr=("lt",)))
+
+    def _length(self, ends: tuple[int, int], rows: Chunks, apart: bool) -> int:
+        """How many columns each chunk of rows walks; `apart` says that the ends of ranges are those of single rows."""
+        first, last = (rows.end(ends[0], "min"), rows.end(ends[1], "max")) if apart else ends
+        length = self.builder.add("sub", last, first)
+        return self._stored(length) if apart else length
+
+    def _order(self, row: str, lengths: Sequence[int]) -> int:
+        """For each row, which chunk of rows is best run in the place of its own."""
+        chunks = Chunks(self.builder, row, row, *self._chunk_axes(row))
+        other, place = self._axes(row, ("other", "place"), (self._count(row), self._count(row)))
+        return chunks.row_of(self._stored(order_of(self.builder, lengths, chunks.chunk, other, place)), place)
 
     def _rebuilt(self, position: int, parts: Mapping[int, int]) -> int:
         """A condition with others in place of some of those that must hold for it."""
@@ -222,15 +277,26 @@ class _Rewriter:
         """The chunks of the longest axis whose indices a condition tells apart from those along another, None where it tells none."""
         ops = self.builder.ops
         rows = [axis for axis in ops[condition].axes if axis != along and tells_apart(ops, condition, axis, along)]
+        return self._longest(rows, along)
+
+    def _longest(self, rows: Sequence[str], along: str) -> Chunks | None:
+        """The chunks of the longest of some axes, None where there are none."""
         row = max(rows, key=self.sizes.hint, default=None)
         return None if row is None else Chunks(self.builder, row, along, *self._chunk_axes(row))
 
     def _chunk_axes(self, row: str) -> tuple[str, str]:
         """The axes of chunks of rows, and of the rows of one."""
-        if row not in self._chunks:
+        return self._axes(row, ("chunk", "row"), (self._count(row), extent(ROWS)))
+
+    def _count(self, row: str) -> Extent:
+        """How many chunks of rows there are."""
+        return ceildiv(self.graph.axis(row).extent, ROWS)
+
+    def _axes(self, row: str, kinds: tuple[str, str], extents: tuple[Extent, Extent]) -> tuple[str, str]:
+        """Two axes that are made for one of rows, the same every time."""
+        if (row, kinds) not in self._made:
             taken = {axis.name for axis in self.builder.axes}
-            names = fresh(f"{row}_chunk", taken), fresh(f"{row}_row", taken)
-            extents = ceildiv(self.graph.axis(row).extent, ROWS), extent(ROWS)
-            self.builder.axes += [Axis(name, size) for name, size in zip(names, extents, strict=True)]
-            self._chunks[row] = names
-        return self._chunks[row]
+            first, second = (fresh(f"{row}_{kind}", taken) for kind in kinds)
+            self.builder.axes += [Axis(first, extents[0]), Axis(second, extents[1])]
+            self._made[row, kinds] = first, second
+        return self._made[row, kinds]

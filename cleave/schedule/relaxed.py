@@ -59,7 +59,7 @@ class Chunks:
         if self.row not in op.axes:
             return at
         if self.along not in op.axes:
-            end = self._end(add("cast", at, dtype="i32"), "max" if which == "some" else "min")
+            end = self.end(add("cast", at, dtype="i32"), "max" if which == "some" else "min")
             return add("compare", end, add("constant", attr=(0,), dtype="i32"), attr=("ne",))
         match op.kind:
             case "and" | "or":
@@ -69,18 +69,18 @@ class Chunks:
             case _:
                 return self._compared(op.args[0], op.args[1], str(op.attr[0]), which)
 
-    def row_of(self, stored: int) -> int:
-        """What is stored for each chunk, for each row."""
+    def row_of(self, stored: int, axis: str | None = None) -> int:
+        """What is stored for each chunk, for each row; with an `axis`, along that."""
         add = self.builder.add
         row = add("cast", add("iota", attr=(self.row,)), dtype="i32")
         place = add("floordiv", row, add("constant", attr=(ROWS,), dtype="i32"))
-        return add("gather", stored, place, attr=(self.chunk,))
+        return add("gather", stored, place, attr=(axis or self.chunk,))
 
     def _compared(self, left: int, right: int, predicate: str, which: Which) -> int:
         add = self.builder.add
         if self.row in self.builder.ops[right].axes:
             left, right, predicate = right, left, _TURNED[predicate]
-        low, high = self._end(left, "min"), self._end(left, "max")
+        low, high = self.end(left, "min"), self.end(left, "max")
         match predicate:
             case "ne":
                 return add("not", self._compared(left, right, "eq", _OTHER[which]))
@@ -91,7 +91,7 @@ class Chunks:
                 least = (predicate in ("lt", "le")) == (which == "some")
                 return add("compare", low if least else high, right, attr=(predicate,))
 
-    def _end(self, at: int, kind: str) -> int:
+    def end(self, at: int, kind: str) -> int:
         """The least or largest of an integer over the rows of each chunk."""
         if (at, kind) not in self._ends:
             add = self.builder.add

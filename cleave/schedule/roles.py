@@ -49,7 +49,8 @@ class Plan:
     programs are launched, which run the tiles in turn; see `cleave.schedule.raster`.
 
     With `peeled`, loops with masks or ragged ends have a body of their own for tiles that need no mask; with `branching`, they have one
-    body that branches past its masks where a tile needs none. The programs of a grid dimension in `descending` are numbered from its end.
+    body that branches past its masks where a tile needs none. The programs of a grid dimension in `descending` are numbered from its end;
+    those of one that is `ordered` as is stored, see `cleave.schedule.longest`.
     `last` are the dimensions of what the last program to arrive does with the results of others; see `cleave.schedule.last`. For the axes
     of `pieces` the dimensions are of their pieces. With `descriptors` dots load by descriptor what they may. With `diagonal`, sums of
     products of two rows are made by dots; see `cleave.schedule.diagonal`. Where `max_registers` is not 0, a thread has no more, so that
@@ -63,6 +64,7 @@ class Plan:
     peeled: bool = False
     branching: bool = False
     descending: str = ""
+    ordered: str = ""
     last: tuple[Dim, ...] = ()
     pieces: tuple[Pieces, ...] = ()
     descriptors: bool = False
@@ -94,7 +96,7 @@ class Plan:
         return sum(len(dim.axes) > 1 for dim in self.dims)
 
     def __str__(self) -> str:
-        order = f", from the last {self.descending}" if self.descending else ""
+        order = f", from the last {self.descending}" if self.descending else f", the longest {self.ordered} first" if self.ordered else ""
         then = f"; the last to arrive: {_spelled(self.last)}" if self.last else ""
         walked = ", peeled" if self.peeled else ", branching at masks" if self.branching else ""
         boxes, squares = ", by descriptor" if self.descriptors else "", ", sums as diagonals" if self.diagonal else ""

@@ -109,17 +109,26 @@ def _within_ranges(
     options: ScheduleOptions,
     shared: dict[object, tuple[tuple[str, ...], tuple[Choice, ...]]],
 ) -> list[tuple[str, Candidate]]:
-    """The fastest way to run the graphs that may be bounded by ranges of its masks, so bounded; nothing where there is none."""
+    """
+    The fastest way to run the graphs that may be bounded by ranges of its masks, so bounded, and where that may be with the longest tiles
+    of rows first; nothing where there is none.
+    """
+
+    def bounded(candidate: Candidate, ordered: bool) -> Candidate | None:
+        source = within_ranges(candidate.source, candidate.groups, candidate.stored, ordered)
+        try:
+            return None if source is None else Fusion(source, target, options, shared=shared).best()
+        except UnschedulableError:
+            return None
+
     for said, candidate in sorted(found, key=lambda entry: entry[1].seconds):
-        source = within_ranges(candidate.source, candidate.groups, candidate.stored)
-        best = None
-        if source is not None:
-            try:
-                best = Fusion(source, target, options, shared=shared).best()
-            except UnschedulableError:
-                continue
-        if best is not None:
-            return [(f"{said}, within ranges", best)]
+        plain = bounded(candidate, False)
+        if plain is not None:
+            out = [(f"{said}, within ranges", plain)]
+            sorted_ = bounded(candidate, True)
+            if sorted_ is not None and any(choice.plan.ordered for choice in sorted_.choices):
+                out.append((f"{said}, within ranges, longest first", sorted_))
+            return out
     return []
 
 

@@ -26,6 +26,7 @@ from cleave.runtime.build import lowered
 from cleave.runtime.compile import SHARED_LIMITS, compile_module
 from cleave.runtime.execute import executable, execute
 from cleave.schedule import ScheduleOptions, candidates, space
+from cleave.schedule.candidates import Space, Trial
 from cleave.schedule.program import For, Launch, Let, Load, Program, Statement, When, walk
 from cleave.schedule.relaxed import ROWS
 from cleave.targets.triton_python import triton_file
@@ -89,22 +90,31 @@ def of_mask(m: str, n: str, axes: str = "m n", symbols: Sequence[Symbol] = (), t
 
 
 def ranged(
-    graph: Graph, sizes: Mapping[str, int] | None = None, dynamic: Sequence[str] = (), options: ScheduleOptions | None = None
+    graph: Graph,
+    sizes: Mapping[str, int] | None = None,
+    dynamic: Sequence[str] = (),
+    options: ScheduleOptions | None = None,
+    ordered: bool = False,
 ) -> list[Program]:
-    """The programs whose loops are bounded by ranges, the best first."""
+    """The programs whose loops are bounded by ranges, the best first; `ordered` are those whose tiles of rows run longest first."""
     found = space([graph], sizes or {}, frozenset(dynamic), H200, options)
-    trials = [trial for trial in found.trials(200) if found.divisions[trial.division][1].source.ranged]
+    trials = [trial for trial in found.trials(200) if is_ranged(found, trial, ordered)]
     return [found.program(trial) for trial in trials]
 
 
-def ways(graph: Graph) -> Iterator[tuple[str, str, Program]]:
+def is_ranged(found: Space, trial: Trial, ordered: bool = False) -> bool:
+    source = found.divisions[trial.division][1].source
+    return source.ranged and source.ordered == ordered
+
+
+def ways(graph: Graph, ordered: bool = False) -> Iterator[tuple[str, str, Program]]:
     """For each tile of rows and each way to walk the columns the best program with ranges, with those."""
     found = space([graph], {}, frozenset(), H200, replace(FEW, plans=200, ranked=1000))
     known: set[tuple[str, str]] = set()
     for trial in found.trials(10000):
         *_, text = found.text(trial).split(" | ")
         way = re.findall(r"\bm grid (\d+)|$", text)[0], next((name for name in ("branching", "peeled") if name in text), "")
-        if found.divisions[trial.division][1].source.ranged and way not in known:
+        if is_ranged(found, trial, ordered) and way not in known:
             known.add(way)
             yield *way, found.program(trial)
 
@@ -158,8 +168,8 @@ def test_whole_tiles_of_a_document_are_not_compared() -> None:
 def test_ranges_are_tried_early_and_not_preferred(graph: Graph) -> None:
     """Without timing the program stays as it is; where it is timed, ranges are among the first."""
     found = space([graph], {}, frozenset(), H200)
-    kinds = [found.divisions[trial.division][1].source.ranged for trial in found.trials(8)]
-    assert not kinds[0] and any(kinds)
+    first, second, *_ = found.trials(8)
+    assert not found.divisions[first.division][1].source.ranged and is_ranged(found, second)
     plain = scheduled(graph, options=ScheduleOptions(peel=True, library=True, compare=True))
     assert triton_file(lowered(found.program(found.trials(1)[0]))).text == triton_file(lowered(plain)).text
 
@@ -389,7 +399,7 @@ def test_interpreted_kernels_agree_with_torch(function: Callable[..., Tensor], l
     graphs = alternatives(captured.graph)
     sizes = hinted_sizes(graphs)
     found = space(graphs, sizes, frozenset(sizes), H200, FEW)
-    trial = next(trial for trial in found.trials(100) if found.divisions[trial.division][1].source.ranged)
+    trial = next(trial for trial in found.trials(100) if is_ranged(found, trial))
     (result,) = execute(found.program(trial), captured.bindings.views(captured.bindings.flatten((q, k, v, given)), {}), {})
     assert isinstance(result, Tensor)
     torch.testing.assert_close(result.reshape(q.shape), function(q, k, v, given), rtol=1e-5, atol=1e-5)

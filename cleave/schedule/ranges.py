@@ -142,7 +142,7 @@ def _reads_along(node: Node, axis: str) -> bool:
 
 class _Rewriter:
     """
-    Copies a graph with ranges for some conditions, for each axis those of its masks; `stored` are the ends of the ranges.
+    Copies a graph with ranges for some conditions, for each axis those of its masks; `stored` are the ends of the ranges, and orders.
 
     Of the selections in `turned`, those that keep something where their condition is false are turned: then conditions say what is live.
     With `ordered`, conditions say in which order their rows are best run; there are as many `orders`.

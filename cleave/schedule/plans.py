@@ -25,6 +25,8 @@ LARGEST_WHOLE = 16384
 MOST_ORDERED = 7
 DOT_TILES = (16, 32, 64, 128, 256)
 OVER_TILES = (16, 32, 64, 128)
+LONGEST_STEP, FEW_ROWS = 256, 32
+"""How many elements a step of a loop may sum at most where a dot has so few rows: fewer steps wait for memory less often."""
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)
@@ -271,6 +273,8 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
             if largest <= 16 or (_feeds_others(problem, axes) and dots and not stored):
                 return tuple(whole)
     tiles = OVER_TILES if contracted or dots else SWEEP_TILES
+    if dots and _has_few_rows(problem, axes):
+        tiles = (*tiles, LONGEST_STEP)
     # A step that is longer than an axis which a tile may hold is nothing but such a tile.
     some = not whole or dots
     loops: list[tuple[Role, int]] = [("loop", tile) for tile in tiles if tile < 2 * largest or (some and tile == tiles[0])]
@@ -282,6 +286,16 @@ def _walks(problem: Problem, axes: tuple[str, ...], dots: bool) -> tuple[tuple[R
         loops = [("loop", tile) for tile in dict.fromkeys(min(tile, power_of_two(most)) for _, tile in loops)]
     # Where there may be nothing to walk, only a loop does nothing: a single element in a tile has no lanes to mask.
     return tuple(loops) if (dots and not stored) or empty else (*whole, *loops)
+
+
+def _has_few_rows(problem: Problem, axes: Sequence[str]) -> bool:
+    """Whether all products of matrices summed over these axes are of few rows and what is read: they take as long as to read it."""
+    found = [node for node in contractions(problem) if set(axes) & set(node.removed)]
+    for node in found:
+        sides = sorted((problem.sizes.hint_product(set(arg.axes) & set(node.axes)), arg.kind) for arg in node.args)
+        if sides[0][0] > FEW_ROWS or sides[-1][1] != "load":
+            return False
+    return bool(found)
 
 
 def _feeds_others(problem: Problem, axes: tuple[str, ...]) -> bool:

@@ -103,7 +103,7 @@ class _Lowering:
             counts.append(self.argument(i32, f"{dim}_programs") if known is None else known)
         self.blocks = Blocks(self.block)
         self.functions = Functions(self.blocks)
-        self.reads = Reads([store.buffer for store in op.body.walk() if isinstance(store, sched.StoreOp)])
+        self.reads = Reads()
         self.tiles: scf.ForOp | None = None
         self.place_program(counts)
 
@@ -245,6 +245,7 @@ class _Lowering:
                 self.last(op)
             case sched.WaitOp():
                 # Before all tiles of a persistent program, as what these load may be loaded ahead.
+                self.reads.forget()
                 self.blocks.add(tt.InlineAsmOp(tt.WAIT), 0)
             case sched.ReleaseOp():
                 self.blocks.add(tt.InlineAsmOp(tt.RELEASE), 0)
@@ -404,6 +405,7 @@ class _Lowering:
             value = cast(self.blocks, value, i8)
         value = spread(self.blocks, value, op.dims)
         self.blocks.add(tt.StoreOp(self.address(op, op.dims).value, value.value, self.mask(op, op.dims)))
+        self.reads.forget()
 
     # Compound operations
 
@@ -491,6 +493,7 @@ class _Lowering:
         pointer, one, zero = self.address(op, {}).value, constant(self.blocks, 1, i32), constant(self.blocks, 0, i32)
         others = self.functions.binary("sub", self.get(op.count), Tensor(one))
         self.blocks.add(gpu.BarrierOp())
+        self.reads.forget()
         before = Tensor(self.blocks.value(tt.AtomicRMWOp("add", pointer, one)))
         self.name(before.value, "before")
         is_last = self.functions.compare("eq", before, others)

@@ -5,12 +5,13 @@ Loads of what the same body has read already, under other names of its dimension
     %o = sched.range %m0        %b = sched.load %x [m = %o, k = %k] : tile<[k, o]>  ->  b = tl.trans(a)
 
 Tensor cores take a tile from shared memory in either order, so a pipelined loop loads and holds it once. That is so where both loads feed
-nothing but dots, and dots of one kind: other uses must have loads of their own (see `cleave.schedule.hazards`).
+nothing but dots, and dots of one kind: other uses must have loads of their own (see `cleave.schedule.hazards`). Nothing is shared across
+what may change memory: a launch may pass one buffer twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast as typed
 
 from xdsl.ir import Block, SSAValue
@@ -24,16 +25,15 @@ Parts = Mapping[SSAValue, tuple[Tensor, Tensor]]
 
 
 class Reads:
-    """What bodies have read by now, but for buffers that the kernel stores to."""
+    """What bodies have read since memory may last have changed."""
 
-    def __init__(self, stored: Sequence[SSAValue]) -> None:
-        self._stored = frozenset(stored)
+    def __init__(self) -> None:
         self._known: dict[object, tuple[Tensor, tuple[str, ...]]] = {}
 
     def again(self, op: sched.LoadOp, parts: Parts) -> Tensor | None:
         """The tile that a load reads, where an earlier one of its body read the same, under the names of its own dimensions."""
         key, names = _what(op, parts)
-        found = None if op.buffer in self._stored else self._known.get(key)
+        found = self._known.get(key)
         if found is None:
             return None
         tensor, before = found
@@ -45,6 +45,10 @@ class Reads:
         key, names = _what(op, parts)
         if key is not None:
             self._known.setdefault(key, (tensor, names))
+
+    def forget(self) -> None:
+        """Tells that memory may have changed."""
+        self._known.clear()
 
 
 def _what(op: sched.LoadOp, parts: Parts) -> tuple[object, tuple[str, ...]]:

@@ -38,7 +38,9 @@ class Workspaces:
 
     def _made(self, place: Place) -> torch.Tensor:
         make = torch.zeros if place.zeroed else torch.empty
-        return make(place.shape, dtype=place.dtype, device=self.device)
+        # Later runs may be in another mode, and torch writes to a tensor of inference mode only there.
+        with torch.inference_mode(False):
+            return make(place.shape, dtype=place.dtype, device=self.device)
 
     def _refill(self) -> None:
         """Sets cleared memory aside for graphs. Clearing ends before any other stream may use it."""

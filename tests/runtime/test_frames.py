@@ -22,7 +22,7 @@ from cleave.runtime.binary import Binary
 from cleave.runtime.cuda import SCRATCH_ALIGNMENT, CudaBound
 from cleave.runtime.driver import DriverError
 from cleave.runtime.launch import Launch
-from cleave.runtime.plan import Call
+from cleave.runtime.plan import Allocate, Call
 from cleave.runtime.versions import Shortcuts, shortcuts, tried
 from cleave.schedule.program import LibraryCall
 from tests.runtime.made_up import FakeDriver
@@ -199,6 +199,27 @@ def test_a_product_by_a_library(machine: Machine, shape: tuple[int, ...], module
     text = compiled._entries[0].text
     assert ("as_strided" in text) is (len(shape) > 2)
     assert len(re.findall(r"mm\(", text)) == 1 and not machine.driver.seen
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_library_writes_to_workspaces_in_any_mode(machine: Machine, first: bool) -> None:
+    """Those of a run in inference mode are taken by runs outside of it, and the other way round."""
+    x, w = torch.randn(16, 32), torch.randn(32, 16)
+    compiled, bound = on_gpu(torch.matmul, x, w, library=True)
+    (call,) = bound.plan.steps
+    assert isinstance(call, LibraryCall)
+    work = replace(bound.plan.outputs[0], name="work")
+    plan = replace(bound.plan, steps=(Allocate(work), replace(call, out="work"), call))
+    entry_bound = CudaBound(plan, {}, [x, w])
+    entry = calls.entry_of(compiled.bindings, entry_bound, (x, w), [x, w], [x, w], None)
+    assert entry is not None and "frame.workspaces[0]" in entry.text
+    for mode in (first, not first, first):
+        with torch.inference_mode(mode):
+            (result,) = results = entry_bound.results()
+            entry_bound.run([x, w], results)
+            torch.testing.assert_close(result, x @ w)
+            short = entry.call((x, w))
+            assert short is NotImplemented or torch.equal(short, result)
 
 
 def long() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

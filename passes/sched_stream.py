@@ -47,6 +47,8 @@ class SchedStreamPass(ModulePass):
                 program = streamed(program_of(host), symbols, self.least)
             except KeyError as error:
                 raise CleaveError(host, f"symbol '{error.args[0]}' has no size", f'give it, as in sizes="{error.args[0]}=64"') from error
+            except ValueError as error:
+                raise CleaveError(host, f"at these sizes there is a {error}", "give other sizes") from error
             for launch, step in zip(launches, (step for step in program.steps if isinstance(step, Launch)), strict=True):
                 if step.streaming:
                     launch.streaming = IntegerAttr(step.buffers.index(step.streaming), i64)

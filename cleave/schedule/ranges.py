@@ -96,7 +96,10 @@ def _selections_by_data(graph: Graph) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """Conditions that must hold for one: those over data, which bound no loop by themselves, and others."""
+    """
+    Conditions that must hold for one: those over data, which bound no loop by themselves, and others, but none that is found by summing,
+    as one of scores is, which costs more than the columns that it rules out.
+    """
 
     data: tuple[int, ...]
     others: tuple[int, ...]
@@ -118,7 +121,7 @@ def _data_masks(problem: Problem) -> Iterator[tuple[int, str, _Masks]]:
             wanted = [atom for atom in conjuncts(predicate) if atom.op in parts and axis in graph.ops[atom.op].axes]
             data = [atom.op for atom in wanted if _reads_along(atom, axis) and not bounds_of(atom, axis)]
             if data:
-                others = [atom.op for atom in wanted if atom.op not in data]
+                others = [atom.op for atom in wanted if atom.op not in data and not _sums(_below(atom))]
                 yield predicate.op, axis, _Masks(tuple(dict.fromkeys(data)), tuple(dict.fromkeys(others)))
 
 
@@ -128,16 +131,25 @@ def _parts(graph: Graph, position: int) -> set[int]:
     return {part for arg in op.args for part in _parts(graph, arg)} if op.kind == "and" else {position}
 
 
-def _reads_along(node: Node, axis: str) -> bool:
-    """Whether a value is computed element by element, of what is read from memory at indices of an axis."""
+def _below(node: Node) -> list[Node]:
+    """A value, and all that it is computed from."""
     below = {node.id: node}
     pending = [node]
     while pending:
         more = {arg.id: arg for arg in pending.pop().args if arg.id not in below}
         below |= more
         pending += more.values()
-    reads = any(part.kind == "load" and axis in part.axes for part in below.values())
-    return reads and all(part.kind not in REDUCING for part in below.values())
+    return list(below.values())
+
+
+def _sums(nodes: Sequence[Node]) -> bool:
+    return any(node.kind in REDUCING for node in nodes)
+
+
+def _reads_along(node: Node, axis: str) -> bool:
+    """Whether a value is computed element by element, of what is read from memory at indices of an axis."""
+    below = _below(node)
+    return any(part.kind == "load" and axis in part.axes for part in below) and not _sums(below)
 
 
 class _Rewriter:

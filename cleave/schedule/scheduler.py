@@ -56,7 +56,7 @@ def considered(
 ) -> tuple[list[tuple[str, Candidate]], list[str]]:
     """
     Ways to run the graphs, each with what it is called, and notes on the choice. `several` keeps more than one partition a graph, and
-    where masks are data one that bounds loops by their ranges.
+    with the option `ranges`, where masks are data, one that bounds loops by their ranges.
 
     Raises: CleaveError where there is none.
     """
@@ -96,7 +96,7 @@ def considered(
         assert failure is not None, "a schedule needs at least one graph"
         raise failure
     found = _planned(rough, notes, several)
-    if several:
+    if several and chosen.ranges:
         bounded = _within_ranges(found, target, chosen, shared)
         notes += [f"{said}: {best.seconds * 1e6:.2f} us in {best.spelled}, less where tiles are masked" for said, best in bounded]
         found += bounded

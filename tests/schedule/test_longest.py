@@ -65,6 +65,16 @@ def recent_documents(s: Sketch) -> int:
     return s.op("and", near, documents(s))
 
 
+def above(s: Sketch) -> int:
+    """Rows see the columns that a mask lets them see and whose score is above 0."""
+    return s.op("and", 3, s.op("compare", s.contract(0, 1, over="d"), s.builder.add("constant", attr=(0.0,)), attr=("gt",)))
+
+
+def documents_above(s: Sketch) -> int:
+    """Of the same document, with scores above 0."""
+    return s.op("and", documents(s), s.op("compare", s.contract(0, 1, over="d"), s.builder.add("constant", attr=(0.0,)), attr=("gt",)))
+
+
 def longest(graph: Graph) -> Program:
     """The best program whose longest tiles are first."""
     return ranged(graph, options=FEW, ordered=True)[0]
@@ -271,6 +281,25 @@ def test_it_is_tried_after_ranges_and_not_preferred() -> None:
 )
 def test_nothing_to_sort(graph: Graph) -> None:
     assert not ranged(graph, options=FEW, ordered=True)
+
+
+@pytest.mark.parametrize("mask", [above, documents_above])
+def test_scores_are_not_computed_to_sort(mask: Mask) -> None:
+    """What only a product tells of a column would cost as much as it may save: ranges and orders are of the rest of a mask."""
+    extra = IDS if mask is documents_above else Input("mask", ("m", "n"), "i1", "m n")
+    graph = masked(mask, [extra], "300", "300")
+    program = longest(graph)
+    loaded = {
+        statement.buffer.name
+        for kernel in program.kernels
+        if kernel is not bounded(program)
+        for statement in walk(kernel.body)
+        if isinstance(statement, Load)
+    }
+    assert extra.name in loaded and not loaded & {"q", "k"}
+    rng = np.random.default_rng(0)
+    data = ids_of(rng, 300, 3, "runs") if mask is documents_above else rng.random((300, 300)) < 0.02
+    agrees(graph, program, changed={extra.name: data}, shuffled=1)
 
 
 def test_an_estimate_knows_which_rows_see_less() -> None:

@@ -26,7 +26,7 @@ from cleave.runtime.build import lowered
 from cleave.runtime.compile import SHARED_LIMITS, compile_module
 from cleave.runtime.execute import executable, execute
 from cleave.schedule import ScheduleOptions, candidates, space
-from cleave.schedule.candidates import Space, Trial
+from cleave.schedule.candidates import MODELLED, Space, Trial
 from cleave.schedule.program import For, Launch, Let, Load, Program, Statement, When, walk
 from cleave.schedule.relaxed import ROWS
 from cleave.targets.triton_python import triton_file
@@ -172,6 +172,12 @@ def test_ranges_are_tried_early_and_not_preferred(graph: Graph) -> None:
     assert not found.divisions[first.division][1].source.ranged and is_ranged(found, second)
     plain = scheduled(graph, options=ScheduleOptions(peel=True, library=True, compare=True))
     assert triton_file(lowered(found.program(found.trials(1)[0]))).text == triton_file(lowered(plain)).text
+
+
+@pytest.mark.parametrize("graph", [of_documents("512"), of_mask("300", "512")], ids=["ids", "mask"])
+def test_none_are_planned_where_nothing_is_timed(graph: Graph) -> None:
+    """Only times tell what they save."""
+    assert not any(candidate.source.ranged for _, candidate in space([graph], {}, frozenset(), H200, MODELLED).divisions)
 
 
 @pytest.mark.parametrize("mask", ["", "causal", "window", "input"])

@@ -68,6 +68,13 @@ def test_workspaces_and_what_a_library_reads_do_not_stream() -> None:
     assert {launch.streaming for launch in launches(made)} <= inputs | {""}
 
 
+def test_programs_that_wait_for_products_do_not_stream() -> None:
+    """The same weights, with 16 rows and with 8192."""
+    for rows, streams in (("16", True), ("8192", False)):
+        found = space([norm_linear(m=rows, k="4096", c="4096")], {}, frozenset(), H200, FEW)
+        assert {found.streams(trial) is not None for trial in found.trials(4)} == {streams}
+
+
 def test_machines_that_cannot_say_so() -> None:
     assert {name for name, target in TARGETS.items() if not least_bytes(target)} == {"mi300x"}
     graph = norm_linear(m="33", k="6000", c="7200")

@@ -76,8 +76,11 @@ def compilation(ready: Compiled, report: Report, seconds: float | None, again: f
 
 
 def regret(report: Report, first: int = FIRST) -> float | None:
-    """How much longer the best of the model's first candidates takes than the best of all, as a part; None where none was timed."""
-    timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped]
+    """
+    How much longer the best of the model's first candidates takes than the best of all, as a part; None where none was timed. What streams
+    an input is left out: any of them may, which the model does not rank.
+    """
+    timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped and not entry.streaming]
     ranked = sorted((entry.rank, entry.measured or 0.0) for entry in timed if entry.rank is not None)
     if not ranked:
         return None

@@ -60,7 +60,7 @@ class Entry:
     """
     What became of a candidate. `estimated` and `measured` are seconds; `error` is relative; `dropped` says why it is out, `cached` that
     its time was known. `rank` is its place, from 0, in the cost model's order of those that can be timed; None for one that was not
-    among them or was put together from what the others took. One that streams has the place of the same without.
+    among them or was put together from what the others took. What runs as another does but for an input that is `streaming` has none.
     """
 
     text: str
@@ -70,6 +70,7 @@ class Entry:
     dropped: str = ""
     cached: bool = False
     rank: int | None = None
+    streaming: bool = False
 
     def __str__(self) -> str:
         time = f"{self.measured * 1e6:.2f} us" if self.measured is not None else "not timed"
@@ -153,7 +154,8 @@ class Tuner:
         if state.built is not None:
             used = [f"{one.registers} registers, {one.shared} bytes shared" for one in state.built.binaries.values()]
             text = f"{text} [{' | '.join(used)}]"
-        return Entry(text, state.trial.seconds, state.measured, state.error, state.dropped, state.cached, state.rank)
+        known = state.measured, state.error, state.dropped, state.cached, state.rank, state.trial.streaming
+        return Entry(text, state.trial.seconds, *known)
 
     def _spent(self) -> float:
         return self.now() - self._start
@@ -217,11 +219,7 @@ class Tuner:
         overlapping = self._overlapping()
         self._compile(overlapping, self._start + self.budget.seconds, lambda: True)
         self._against_best(self._assemble(overlapping))
-        streaming = self._assemble(self._streaming())
-        ranks = {(state.trial.division, state.trial.picks, state.trial.overlap): state.rank for state in states}
-        for state in streaming:
-            state.rank = ranks.get((state.trial.division, state.trial.picks, state.trial.overlap))
-        self._against_best(streaming)
+        self._against_best(self._assemble(self._streaming()))
         self._decide()
         ready = self._ready()
         return min(ready, key=_preferred) if ready else None

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,8 @@ def test_regret_is_that_of_the_models_first() -> None:
     assert regret(report(*first, (8, 8.0, ""), (9, 1.0, "wrong"))) == pytest.approx(0.25)
     assert regret(report(*first, (None, 5.0, ""))) == pytest.approx(1.0)
     assert regret(report((3, 6.0, ""), (9, 5.0, ""), (1, None, "spills"))) == 0
+    streaming = Entry("", 1.0, 2.0, streaming=True)
+    assert regret(replace(report(*first), candidates=(*report(*first).candidates, streaming))) == 0
 
 
 def double(x: Tensor) -> Tensor:

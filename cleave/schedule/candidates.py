@@ -27,8 +27,6 @@ from .targets import Target
 CROWDED = 0.04
 ALIKE = 0.1
 LEAST_SHARE = 0.2
-STREAMING_SHARE = 0.4
-"""The least share of the estimated time that reading and writing memory takes in a program whose launches may stream an input."""
 LIVE = 0.6
 """The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
 TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, library=True, compare=True)
@@ -159,12 +157,12 @@ class Space:
 
     def streams(self, trial: Trial) -> Trial | None:
         """
-        The trial with launches that stream their largest input; None where no input is large enough, or memory is not what takes the time:
-        then only noise would speak for it.
+        The trial with launches that stream their largest input; None where no input is large enough, or products of matrices take longer
+        than what is read and written: then only noise would speak for it.
         """
         costs = [choice.cost for choice in self.choices(trial)]
         moving = sum(cost.memory_bytes for cost in costs) / self.target.bandwidth
-        if moving < STREAMING_SHARE * sum(cost.seconds for cost in costs):
+        if moving < sum(cost.dot_flops for cost in costs) / self.target.dot_rate:
             return None
         program = self.program(trial)
         return None if trial.streaming or self._streamed(trial, program) is program else replace(trial, streaming=True)

@@ -23,11 +23,6 @@ STALL = 0.3e-6
 What a step of a loop with dots waits for loads that feed none of them, which Triton does not load ahead, in seconds: what a sum of squares
 beside a product took on one H200.
 """
-REMADE = 0.4e-6
-"""
-What a step of a loop waits where few rows of a dot are made from what it loads: through registers, which take no part in what is loaded
-ahead, and back to shared memory. In seconds, as a normalised operand of 16 rows took on one H200.
-"""
 DESCRIBE = 0.5e-6
 """What making a descriptor is taken to cost a program before its first load, in seconds; it was not measured by itself."""
 OVERLAP_LOSS, ONE_GROUP, SEVERAL_BLOCKS = 0.85, 0.55, -0.1
@@ -192,8 +187,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     step = max(STEP, LATENCY / ahead)
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
-    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL + walk.remade * REMADE
-    chain += len(walk.descriptors) * DESCRIBE
+    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL + len(walk.descriptors) * DESCRIBE
     # While a loop after another begins, only other blocks keep the units busy.
     idle = max(0.0, walk.begun - 1) * LATENCY / blocks
     times = {

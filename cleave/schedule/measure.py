@@ -41,8 +41,6 @@ EXPENSIVE = (
 )
 BRANCHES = 0.5
 """The share of the steps of a loop that are taken to run a branch where it is not known."""
-FEW_ROWS = 32
-"""A product of matrices of at most so many rows, or columns, takes as long as to read the other matrix."""
 SECOND_READ = 0.25
 """What a second read of the same tile costs in cache traffic: most of it is still in the first-level cache."""
 
@@ -91,8 +89,7 @@ class Measure:
 
     The pass follows the programs at `places` (0 first, 1 last) of every grid dimension, and counts are their averages; programs may
     have other trips along those that are `varying`, `longest` is the most `steps` of one, and `begun` how many loops one enters. Of loops
-    with dots `stalled` steps wait, as they load what no dot reads, and `remade` ones, as a dot reads few rows that are made of what they
-    load. `descriptors` are the buffers that have one, `rows` the fewest of a dot.
+    with dots `stalled` steps wait, as they load what no dot reads. `descriptors` are the buffers that have one, `rows` the fewest of a dot.
     Ends of loops that are `guessed` are data. With `sorted` long programs come first; tiles that are run as is stored, along `ordered`, are
     taken to be numbered by their places, where the first load says which is run. `behind` is the largest tile, in bytes, loaded after
     accumulators, only to go with them. `last` is what the last of `arrivals` programs does besides; these are 0 without such work.
@@ -104,7 +101,6 @@ class Measure:
         self.steps = (0.0,) * len(places)
         self.begun = 0.0
         self.stalled = 0.0
-        self.remade = 0.0
         self.descriptors: set[str] = set()
         self.counts = Counts()
         self.last = Counts()
@@ -317,8 +313,6 @@ class Measure:
         loads = [each for each in op.body if isinstance(each, Load) and id(each.out) not in self.feeding]
         if loads and any(isinstance(each, Dot) for each in op.body):
             self.stalled += max(self.within)
-        if _remakes(op.body):
-            self.remade += max(self.within)
         outside, self.staged = self.staged, Staged()
         around, self.walked = self.walked, (op, starts, counts)
         self.body(op.body, average, True)
@@ -443,25 +437,6 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
         if isinstance(maker, Let) and maker.kind == "broadcast":
             wanted.extend((arg, wide) for arg in maker.args)
     return out
-
-
-def _remakes(body: Sequence[Statement]) -> bool:
-    """Whether a dot of a loop reads few rows, or columns, that are made, element by element, of what the loop loads and nothing else."""
-    made = {id(statement.out): statement for statement in body if isinstance(statement, Let | Load | Dot)}
-
-    def sources(var: Var) -> set[type]:
-        """What in the loop a value is made of in the end: loads, dots."""
-        maker = made.get(id(var))
-        return {found for arg in maker.args for found in sources(arg)} if isinstance(maker, Let) else {type(maker)} - {type(None)}
-
-    def remade(side: Var, free: int) -> bool:
-        maker = made.get(id(side))
-        while isinstance(maker, Let) and maker.kind == "broadcast":
-            maker = made.get(id(maker.args[0]))
-        return free <= FEW_ROWS and isinstance(maker, Let) and sources(maker.out) == {Load}
-
-    dots = [statement for statement in body if isinstance(statement, Dot)]
-    return any(remade(dot.a, dot.a.type.dims[-2][1]) or remade(dot.b, dot.b.type.dims[-1][1]) for dot in dots)
 
 
 def _feeding(body: Sequence[Statement]) -> frozenset[int]:

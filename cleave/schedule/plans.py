@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from .buffers import fresh
 from .longest import longest_first, row_orders
-from .measure import FEW_ROWS
 from .nodes import REDUCING, Node
 from .pieces import SMALLEST
 from .problem import Problem
@@ -26,8 +25,8 @@ LARGEST_WHOLE = 16384
 MOST_ORDERED = 7
 DOT_TILES = (16, 32, 64, 128, 256)
 OVER_TILES = (16, 32, 64, 128)
-LONGEST_STEP = 256
-"""How many elements a step of a loop may sum at most where a dot has few rows: fewer steps wait for memory less often."""
+LONGEST_STEP, FEW_ROWS = 256, 32
+"""How many elements a step of a loop may sum at most where a dot has so few rows: fewer steps wait for memory less often."""
 VECTOR_TILES = (64, 128, 256, 512, 1024)
 ROW_TILES = (1, 2, 4, 8, 16, 32)
 SWEEP_TILES = (128, 256, 512, 1024, 2048)

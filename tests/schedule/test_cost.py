@@ -11,9 +11,9 @@ from cleave.runtime.execute import lowered
 from cleave.runtime.versions import triton_version
 from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
-from cleave.schedule.cost import REMADE, estimate
+from cleave.schedule.cost import estimate
 from cleave.schedule.loops import KernelEmitter
-from cleave.schedule.measure import Measure, measure
+from cleave.schedule.measure import measure
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.problem import Problem
 from cleave.schedule.roles import Dim, Plan
@@ -48,39 +48,6 @@ def test_counts_of_a_matrix_product() -> None:
     assert cost is not None
     assert cost.memory_bytes == 2 * (256 * 512 + 512 * 128 + 256 * 128)
     assert cost.cache_bytes == 4 * 2 * (128 * 512 + 64 * 512 + 128 * 64)
-
-
-def gained(m: int, rows_made: bool) -> Graph:
-    """A product of a matrix of m rows, or one of 64 times that, with one of as few columns; what has few of either is multiplied before."""
-    inputs = [Input("x", ("m", "k"), "f16", "m k"), Input("w", ("k", "c"), "f16", "k c"), Input("g", ("k",), "f16", "k")]
-    s = Sketch("gained", f"m={m if rows_made else 64 * m} k=512 c={64 * m if rows_made else m}", inputs)
-    x, w = (s.cast(s.op("mul", side, 2), "f16") if (side == 0) is rows_made else side for side in (0, 1))
-    s.output(s.contract(x, w, over="k"), "m c")
-    return s.graph()
-
-
-@pytest.mark.parametrize("rows_made", [True, False])
-def test_few_rows_made_of_what_a_loop_loads_take_time(rows_made: bool) -> None:
-    """In every step; so do few columns. More rows than those hide it, and what is loaded as it is takes none."""
-
-    def counted(graph: Graph, m: int, c: int) -> Measure:
-        plan = Plan((Dim("m", ("m",), "grid", m), Dim("k", ("k",), "loop", 64), Dim("c", ("c",), "grid", c)), ("m", "c"))
-        work = problem(graph)
-        return measure(KernelEmitter(work, plan).kernel(), work.sizes)
-
-    few, many = (counted(gained(size, rows_made), *((size, 64) if rows_made else (64, size))) for size in (16, 64))
-    plain = counted(matmul(16, 512, 1024), 16, 64)
-    assert (few.remade, many.remade, plain.remade) == (8, 0, 0)
-    costs = [estimate(measured, 4, 4, H200) for measured in (few, plain)]
-    assert costs[0] is not None and costs[1] is not None and costs[0].seconds > costs[1].seconds + 8 * 0.9 * REMADE
-
-
-def test_what_a_loop_makes_of_products_is_no_part_of_that() -> None:
-    """Weights of few rows of an attention."""
-    work = problem(attention(m="16", n="1024"))
-    over = (Dim("d", ("d",), "full", 64), Dim("n", ("n",), "loop", 64))
-    plan = Plan((Dim("m", ("m",), "grid", 16), *over, Dim("e", ("e",), "grid", 64)), ("m", "e"))
-    assert measure(KernelEmitter(work, plan).kernel(), work.sizes).remade == 0
 
 
 def test_a_causal_mask_halves_the_work() -> None:

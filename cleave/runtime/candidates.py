@@ -53,7 +53,7 @@ class Space(Protocol):
         ...
 
     def streams(self, trial: Trial) -> Trial | None:
-        """The trial with launches that stream their largest input; None where no input is large enough."""
+        """The trial with launches that stream their largest input; None where that is not worth timing, or cannot be."""
         ...
 
     def text(self, trial: Trial) -> str:

@@ -130,7 +130,7 @@ class Clock(Protocol):
         ...
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
-        """The seconds that one run of each of the programs takes, run one after another. Raises: Hung."""
+        """The seconds that a run of each of the programs takes, in the mean of a few, run one after another. Raises: Hung."""
         ...
 
     def forget(self, number: int) -> None:

@@ -26,9 +26,8 @@ def written(bound: CudaBound, tensors: Sequence[tuple[str, torch.Tensor]], addre
     Lines that run a direct program on its device, which must be current, and the values of the names in them.
 
     `tensors` are names of what the inputs begin in, and tensors of the same shapes, strides and need of gradients. `addresses` are the
-    expressions of where the inputs begin. The results are `r0`, `r1` and so on. Where
-    an address is not aligned as the kernels were promised, the lines return NotImplemented, having run nothing. In the lines the name
-    `stream` is the current stream's handle.
+    expressions of where the inputs begin. The results are `r0`, `r1` and so on. Where an address is not aligned as the kernels were
+    promised, the lines return NotImplemented, having run nothing. In the lines the name `stream` is the current stream's handle.
     """
     names: dict[str, Any] = {"current_stream": bound.raw_stream, "index": bound.index, "empty": bound.empty}
     lines = [f"p{number} = {address}" for number, address in enumerate(addresses)]

@@ -82,21 +82,32 @@ def _check(code: int, what: str) -> None:
         raise DriverError(f"{what}: {(text.value or b'unknown error').decode()} ({code})")
 
 
+def _device(number: int) -> ctypes.c_int:
+    """The driver's handle of a device."""
+    handle = ctypes.c_int()
+    _check(_library().cuDeviceGet(ctypes.byref(handle), number), "finding the device")
+    return handle
+
+
 def _make_current(device: int) -> None:
     """Makes the context that torch uses current in this thread, which a new thread lacks until it asks."""
     driver = _library()
-    handle, context = ctypes.c_int(), ctypes.c_void_p()
-    _check(driver.cuDeviceGet(ctypes.byref(handle), device), "finding the device")
-    _check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), "finding the context")
+    context = ctypes.c_void_p()
+    _check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), _device(device)), "finding the context")
     _check(driver.cuCtxSetCurrent(context), "setting the context")
 
 
 @lru_cache(maxsize=64)
 def longest_window(device: int) -> int:
-    """The most bytes of which a launch may say what a device's second-level cache does with them; 0 where it has no such means."""
+    """
+    The most bytes of which a launch may say what a device's second-level cache does with them; 0 where it has no such means.
+
+    Raises: DriverError.
+    """
     value = ctypes.c_int()
-    code = _library().cuDeviceGetAttribute(ctypes.byref(value), _MAX_ACCESS_POLICY_WINDOW, device)
-    return 0 if code else max(0, value.value)
+    code = _library().cuDeviceGetAttribute(ctypes.byref(value), _MAX_ACCESS_POLICY_WINDOW, _device(device))
+    _check(code, "asking for the longest window of an access policy")
+    return max(0, value.value)
 
 
 class Function:

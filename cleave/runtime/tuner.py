@@ -276,11 +276,8 @@ class Tuner:
 
     def _streaming(self) -> list[Trial]:
         """The fastest candidates with launches that stream their largest input."""
-        ready = sorted((state for state in self._ready() if not state.trial.streaming), key=_measured)
-        if not self.target.streams or not ready:
-            return []
-        near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
-        return [trial for state in near[:STREAMED] if (trial := self.space.streams(state.trial)) is not None]
+        fastest = sorted(self._ready(), key=_measured)[:STREAMED]
+        return [trial for state in fastest if (trial := self.space.streams(state.trial)) is not None]
 
     def _combined(self) -> list[Trial]:
         """For each division of several kernels the fastest way of each kernel together."""
@@ -402,7 +399,7 @@ class Tuner:
 
 
 def _preferred(state: Candidate) -> float:
-    """What candidates are chosen by."""
+    """The time that candidates are chosen by, which is longer than measured where the processor takes longer."""
     return _measured(state) * (1 + STREAMING_GAIN if state.trial.streaming else 1)
 
 

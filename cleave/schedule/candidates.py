@@ -153,19 +153,21 @@ class Space:
     def _streamed(self, trial: Trial, program: Program) -> Program:
         """A program of a trial with launches that stream their largest input."""
         sizes = self.divisions[trial.division][1].source.sizes
-        return streamed(program, sizes.values, least_bytes(self.target)) if self.target.streams else program
+        return streamed(program, sizes.values, least_bytes(self.target))
 
     def streams(self, trial: Trial) -> Trial | None:
         """
-        The trial with launches that stream their largest input; None where no input is large enough, or products of matrices take longer
-        than what is read and written: then only noise would speak for it.
+        The trial with launches that stream their largest input; None where they do already, the machine has no such launches, no input is
+        large enough, or products of matrices take longer than what is read and written: then only noise would speak for it.
         """
+        if trial.streaming or not self.target.streams:
+            return None
         costs = [choice.cost for choice in self.choices(trial)]
         moving = sum(cost.memory_bytes for cost in costs) / self.target.bandwidth
         if moving < sum(cost.dot_flops for cost in costs) / self.target.dot_rate:
             return None
         program = self.program(trial)
-        return None if trial.streaming or self._streamed(trial, program) is program else replace(trial, streaming=True)
+        return None if self._streamed(trial, program) is program else replace(trial, streaming=True)
 
     def overlaps(self, trial: Trial) -> list[Trial]:
         """The trial with launches that overlap, in the ways there are; none where no launch comes right after another."""

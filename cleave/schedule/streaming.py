@@ -26,8 +26,8 @@ SHARE = 8
 
 
 def least_bytes(target: Target) -> int:
-    """How large an input must be, in bytes, for it to matter on a machine that it streams; 0 where launches cannot say so."""
-    return target.l2 // SHARE if target.streams else 0
+    """How large an input must be, in bytes, for it to matter on a machine that it streams."""
+    return target.l2 // SHARE
 
 
 def streamed(program: Program, symbols: Mapping[str, int], least: int) -> Program:

@@ -142,7 +142,7 @@ class HostText:
         if step.early:
             arguments.append('**({"launch_pdl": True} if COMPILED and running else {})')
         if step.streaming:
-            self.line(f"# {self.buffers[step.streaming]} may leave the cache first: of what Triton launches that cannot be said.")
+            self.line(f"# {self.buffers[step.streaming]} should leave the cache first, which a launch by Triton cannot say.")
         self.line("if programs:")
         text = f"    {self.kernels[step.kernel]}[(programs,)]({', '.join(arguments)})"
         if len(text) <= 116:

@@ -35,5 +35,5 @@ sched.program @f sizes [m = 16] (%x: !sched.buffer<[m : 1], f16> layout "m", %w:
 // TT:         sched.launch_func @first(%x, %s) grid [4] scalars [] warps 1 stages 1 streaming 0
 // TT:         sched.launch_func @second(%s, %w, %y) grid [4] scalars [] warps 1 stages 1 streaming 1
 
-// TRITON:     # w may leave the cache first: of what Triton launches that cannot be said.
+// TRITON:     # w should leave the cache first, which a launch by Triton cannot say.
 // TRITON-NEXT: if programs:

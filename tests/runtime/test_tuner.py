@@ -226,13 +226,6 @@ def test_launches_that_overlap_may_stream_too() -> None:
     assert result.program.notes == (f"0:0,0:{early}:streaming",)
 
 
-def test_machines_without_streams_have_none() -> None:
-    space = FakeSpace([[[6]]], streaming=frozenset([0]))
-    clock = FakeClock({"0:0": 15})
-    Tuner(space, TARGETS["mi300x"], "gfx942", FakePool(), clock, Budget(), Store(enabled=False), "here", now=lambda: clock.seconds).tune()
-    assert clock.prepared == ["0:0"]
-
-
 @dataclass
 class Capped(FakeClock):
     """A card on which what needs much power is slowed down once it has worked for a while."""

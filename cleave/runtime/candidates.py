@@ -44,6 +44,10 @@ class Space(Protocol):
         """Whether a library routine is run in place of a kernel."""
         ...
 
+    def plan(self, division: int, place: int, pick: int) -> str:
+        """How a kernel is run, in words: the same for kernels that are run alike."""
+        ...
+
     def program(self, trial: Trial) -> Program:
         """The program of a trial."""
         ...

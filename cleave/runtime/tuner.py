@@ -2,10 +2,10 @@
 Choosing among candidate programs by compiling and, where there is a GPU, timing them.
 
 Kernels are compiled once each, in other processes. What does not compile, does not fit the machine or spills registers is dropped
-before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several
-kernels vary one kernel at a time; the fastest way of each is combined and raced against the leader. The kernels of the leader are then
-varied further, and the best programs tried with launches that overlap and with ones that stream their largest input, where the machine has
-those. The fastest are raced once more, side by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
+before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several kernels vary one
+kernel at a time; the fastest way of each is combined and raced against the leader. What `cleave.runtime.proposals` makes of that is tried
+next: the kernels of the leader varied further, ways that were fast elsewhere, launches that overlap and ones that stream their largest
+input. The fastest are raced once more, side by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cleave.errors import CleaveError
+from cleave.runtime import proposals
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store, key_of
 from cleave.runtime.candidates import Candidate, Candidates, Pool, Space, Way, code_of
 from cleave.runtime.clock import Clock, Hung
 from cleave.runtime.progress import Progress
+from cleave.runtime.proposals import time_of
 from cleave.runtime.race import Standing, race
 from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
@@ -28,14 +30,8 @@ from cleave.schedule.targets import Target
 BUILD_SHARE = 0.6
 """The part of the time after which programs that are still being compiled are left out, once some are ready."""
 
-OVERLAP_GAIN, MOST_OVERLAPPED = 1.25, 4
-"""How much slower than the best a candidate may be to be tried with launches that overlap, and how many are."""
-
-STREAMED, STREAMING_GAIN = 4, 0.01
-"""How many of the fastest are tried with launches that stream, and by what part these must be faster, as they take the processor longer."""
-
-REFINED = 8
-"""How many ways of each kernel of the best candidate are timed at least."""
+STREAMING_GAIN = 0.01
+"""By what part launches that stream must be faster to be chosen, as they take the processor longer."""
 
 LONG, WARM, MOST_WARM = 100e-6, 0.4, 200
 """
@@ -211,29 +207,26 @@ class Tuner:
         if not any(state.built for state in states):
             return None
         self._measure(states)
-        self._against_best(self._assemble(self._combined()))
-        refined = self._refined()
-        self._compile(refined, self._start + self.budget.seconds, lambda: True)
-        self._against_best(self._assemble(refined))
-        self._against_best(self._assemble(self._combined()))
-        overlapping = self._overlapping()
-        self._compile(overlapping, self._start + self.budget.seconds, lambda: True)
-        self._against_best(self._assemble(overlapping))
-        self._against_best(self._assemble(self._streaming()))
+        self._try(proposals.combined(self.space, self._ready()))
+        self._try(proposals.refined(self.space, self._ready(), self._states))
+        self._try(proposals.adopted(self.space, self._ready(), self._states))
+        self._try(proposals.combined(self.space, self._ready()))
+        self._try(proposals.overlapping(self.space, self._ready()) if self.target.overlaps else [])
+        self._try(proposals.streaming(self.space, self._ready()))
         self._decide()
         ready = self._ready()
         return min(ready, key=_preferred) if ready else None
 
     def _decide(self) -> None:
         """Times the fastest once more, side by side: they were timed in different races, between which a GPU's clocks change."""
-        clock, ready = self.clock, sorted(self._ready(), key=_measured)
+        clock, ready = self.clock, sorted(self._ready(), key=time_of)
         assert clock is not None, "measuring needs a clock"
-        close = [state for state in ready if _measured(state) <= NEAR * _measured(ready[0])][:FINALISTS]
+        close = [state for state in ready if time_of(state) <= NEAR * time_of(ready[0])][:FINALISTS]
         if len(close) < 2 or all(state.cached for state in close) or self._spent() > self.budget.seconds:
             return
         numbers = [number for number, state in enumerate(self._states) if any(state is one for one in close)]
         numbers = [number for number in numbers if self._prepare(clock, number, self._states[number])]
-        seconds = sum(_measured(state) for state in close)
+        seconds = sum(time_of(state) for state in close)
         if seconds >= LONG * len(close):
             self._run(clock, numbers, min(MOST_WARM, round(WARM / seconds)))
         self._race(clock, numbers, None)
@@ -242,61 +235,12 @@ class Tuner:
         """The candidates that were timed and may be chosen."""
         return [state for state in self._states if state.measured is not None and not state.dropped]
 
-    def _against_best(self, states: Sequence[Candidate]) -> None:
-        """Times further candidates beside the best so far."""
-        ready = self._ready()
+    def _try(self, trials: Sequence[Trial]) -> None:
+        """Compiles what further trials need that is not known yet, while there is time, and times them beside the best so far."""
+        self._compile(trials, self._start + self.budget.seconds, lambda: True)
+        states, ready = self._assemble(trials), self._ready()
         if states and ready:
-            self._measure(states, against=min(ready, key=_measured))
-
-    def _refined(self) -> list[Trial]:
-        """
-        The best candidate of several kernels with each of them run in the ways that the model likes best and that were not timed in its
-        division: of the kernels that take little time few were among the first trials.
-        """
-        ready = self._ready()
-        best = min(ready, key=_measured).trial if ready else None
-        if best is None or len(best.picks) < 2:
-            return []
-        known = [state.trial.picks for state in self._states if state.trial.division == best.division]
-        out: list[Trial] = []
-        for place, count in enumerate(self.space.ways(best.division)):
-            timed = {picks[place] for picks in known}
-            for pick in [pick for pick in range(min(count, REFINED)) if pick not in timed]:
-                out.append(self.space.trial(best.division, (*best.picks[:place], pick, *best.picks[place + 1 :])))
-        return out
-
-    def _overlapping(self) -> list[Trial]:
-        """The fastest candidates of several kernels near the best one, with launches that overlap."""
-        ready = sorted((state for state in self._ready() if not state.trial.overlap), key=_measured)
-        if not self.target.overlaps or not ready:
-            return []
-        near = [state for state in ready if _measured(state) <= OVERLAP_GAIN * _measured(ready[0])]
-        found = [trials for state in near if (trials := self.space.overlaps(state.trial))]
-        return [trial for trials in found[:MOST_OVERLAPPED] for trial in trials]
-
-    def _streaming(self) -> list[Trial]:
-        """The fastest candidates with launches that stream their largest input."""
-        fastest = sorted(self._ready(), key=_measured)[:STREAMED]
-        return [trial for state in fastest if (trial := self.space.streams(state.trial)) is not None]
-
-    def _combined(self) -> list[Trial]:
-        """For each division of several kernels the fastest way of each kernel together."""
-        out: list[Trial] = []
-        ready = [state for state in self._ready() if not state.trial.overlap]
-        for division in sorted({state.trial.division for state in ready}):
-            own = [state for state in ready if state.trial.division == division]
-            best = min(own, key=_measured)
-            picks = list(best.trial.picks)
-            for place in range(len(picks)):
-                # Where nothing else differs, times tell which way of this kernel is best.
-                alike: dict[tuple[int, ...], list[Candidate]] = {}
-                for state in own:
-                    alike.setdefault((*state.trial.picks[:place], *state.trial.picks[place + 1 :]), []).append(state)
-                others = max(alike.values(), key=len)
-                picks[place] = min(others, key=_measured).trial.picks[place]
-            if all(tuple(picks) != state.trial.picks for state in own) and self._made.ways(self.space.trial(division, picks)):
-                out.append(self.space.trial(division, picks))
-        return out
+            self._measure(states, against=min(ready, key=time_of))
 
     def _measure(self, states: Sequence[Candidate], against: Candidate | None = None) -> None:
         """Times candidates, with what is known from earlier taken from the store. `against` is run again beside them."""
@@ -344,12 +288,12 @@ class Tuner:
         ready = self._ready()
         if not ready or not racing:
             return
-        best = min(ready, key=_measured)
-        limit = NEAR * _measured(best)
-        old = [state for state in ready if state.cached and _measured(state) <= limit]
-        new = [number for number in racing if not self._states[number].dropped and _measured(self._states[number]) <= limit]
+        best = min(ready, key=time_of)
+        limit = NEAR * time_of(best)
+        old = [state for state in ready if state.cached and time_of(state) <= limit]
+        new = [number for number in racing if not self._states[number].dropped and time_of(self._states[number]) <= limit]
         if old and new:
-            self._race(clock, new, min(old, key=_measured))
+            self._race(clock, new, min(old, key=time_of))
 
     def _run(self, clock: Clock, racing: Sequence[int], least: int = 0) -> Standing:
         """A race of those that are not dropped, of at least so many rounds; what hangs is dropped."""
@@ -400,9 +344,4 @@ class Tuner:
 
 def _preferred(state: Candidate) -> float:
     """The time that candidates are chosen by, which is longer than measured where the processor takes longer."""
-    return _measured(state) * (1 + STREAMING_GAIN if state.trial.streaming else 1)
-
-
-def _measured(state: Candidate) -> float:
-    assert state.measured is not None, "only what was measured is compared"
-    return state.measured
+    return time_of(state) * (1 + STREAMING_GAIN if state.trial.streaming else 1)

@@ -137,6 +137,10 @@ class Space:
         """Whether a library routine is run in place of a kernel."""
         return self.divisions[division][1].ranked[place][pick].call is not None
 
+    def plan(self, division: int, place: int, pick: int) -> str:
+        """How a kernel is run, in words: `library`, or its dimensions, warps and stages, the same for kernels that are run alike."""
+        return _spelled(self.divisions[division][1].ranked[place][pick])
+
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
         name, candidate = self.divisions[trial.division]
@@ -197,7 +201,11 @@ class Space:
         return f"{name}: " + " | ".join(self._plans(trial)) + overlap + ("; the largest input streams" if trial.streaming else "")
 
     def _plans(self, trial: Trial) -> tuple[str, ...]:
-        return tuple("library" if choice.call is not None else str(choice.plan) for choice in self.choices(trial))
+        return tuple(_spelled(choice) for choice in self.choices(trial))
+
+
+def _spelled(choice: Choice) -> str:
+    return "library" if choice.call is not None else str(choice.plan)
 
 
 def space(

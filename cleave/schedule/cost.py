@@ -24,7 +24,7 @@ What a step of a loop with dots waits for loads that feed none of them, which Tr
 beside a product took on one H200.
 """
 DESCRIBE = 0.5e-6
-"""What making a descriptor is taken to cost a program before its first load, in seconds; it was not measured by itself."""
+"""What making a descriptor costs a program before its first load, in seconds: 0.3 to 1.2 us in pairs of kernels timed on one H200."""
 OVERLAP_LOSS, ONE_GROUP, SEVERAL_BLOCKS = 0.85, 0.55, -0.1
 TOO_FEW_ROWS, TWO_STAGES, BOXED = 1.5, 0.5, 0.15
 """
@@ -38,7 +38,7 @@ UNEVEN_TAIL = 0.5
 START = 1.5e-6
 REPLAY = 2.6e-6
 """What replaying a captured graph costs beyond the launches in it, in seconds."""
-ARRIVE = 1.0e-6
+ARRIVE = 2.0e-6
 """What a barrier and an atomic operation on memory that other multiprocessors use cost the last program to arrive, in seconds."""
 LAST_STEP = 0.5e-6
 """What a step of the last program's loops takes beyond its bytes: it waits for loads from the second-level cache, in seconds."""
@@ -168,7 +168,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     concurrent = resident(needed, num_warps, target)
     if walk.kernel.persistent:
         concurrent = min(concurrent, walk.kernel.persistent)
-    blocks = max(1, concurrent // target.multiprocessors)
+    blocks = -(-min(concurrent, programs) // target.multiprocessors)
     waves = -(-programs // concurrent)
     memory = _memory_bytes(walk, walk.unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
@@ -187,17 +187,18 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     step = max(STEP, LATENCY / ahead)
     chain = START + walk.longest * step + (LATENCY if not walk.longest else 0.0)
     # The first step of a loop after another waits for what it loads; what others load is loaded ahead.
-    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL + len(walk.descriptors) * DESCRIBE
+    chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL
     # While a loop after another begins, only other blocks keep the units busy.
     idle = max(0.0, walk.begun - 1) * LATENCY / blocks
     times = {
         largest: rounds * (busy + idle),
-        "memory": memory / target.bandwidth,
+        "memory": memory / target.bandwidth + (waves - 1) * START / blocks,
         "cache": cache / target.l2_bandwidth,
         "latency": START + waves * (chain - START) if walk.kernel.persistent else waves * chain,
     }
     bound = max(times, key=lambda name: times[name])
     seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
+    seconds += (1 if walk.kernel.persistent else waves) * len(walk.descriptors) * DESCRIBE
     if walk.arrivals:
         seconds += _last_seconds(walk, programs, target)
     flops = programs * (counts.dots + counts.dots32 + counts.work + walk.last.work / max(1, walk.arrivals))

@@ -28,6 +28,8 @@ class FakeSpace:
     """Whether launches of two kernels may overlap."""
     streaming: frozenset[int] = frozenset()
     """The divisions whose launches have an input that may stream."""
+    alike: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
+    """How kernels are run, in words, where several divisions have a way in common."""
 
     def trial(self, division: int, picks: Sequence[int]) -> Trial:
         ways = self.divisions[division]
@@ -48,6 +50,9 @@ class FakeSpace:
 
     def called(self, division: int, place: int, pick: int) -> bool:
         return (division, place, pick) in self.library
+
+    def plan(self, division: int, place: int, pick: int) -> str:
+        return self.alike.get((division, place, pick), f"{division},{place},{pick}")
 
     def program(self, trial: Trial) -> Program:
         if self.called(trial.division, 0, trial.picks[0]):

@@ -98,6 +98,44 @@ def test_a_kernel_that_does_not_fit_is_replaced_in_the_trials_of_the_others() ->
     assert sorted(clock.prepared) == ["0:1,0", "0:1,1"]
 
 
+def many(way: float) -> list[float]:
+    """So many ways that the last is not among the first trials."""
+    return [way, *(way + 1 + number for number in range(40))]
+
+
+def test_what_is_fast_in_one_division_is_tried_in_another() -> None:
+    """The model likes the way that both divisions have in common little, and the other division does not show that it is fast."""
+    common = {(0, 1, 1): "common", (1, 1, 40): "common", (1, 1, 39): "another"}
+    space = FakeSpace([[[10.0], [5, 6]], [[6.0], many(8.0)]], alike=common)
+    times = {"0:0,0": 20.0, "0:0,1": 16.0, **{f"1:0,{pick}": 17.0 for pick in range(40)}, "1:0,40": 12.0}
+    pool, clock = FakePool(), FakeClock(times)
+    result = tuned(space, pool, clock)
+    assert result.program.notes == ("1:0,40",)
+    assert result.entries[0].rank is None, "it was not the model's"
+    assert (1, 1, 39) not in pool.asked
+
+
+def test_slow_divisions_adopt_nothing_and_ways_that_spill_are_not_timed() -> None:
+    common = {(0, 1, 1): "common", (1, 1, 40): "common"}
+    space = FakeSpace([[[10.0], [5, 6]], [[6.0], many(8.0)]], alike=common)
+    slow = {"0:0,0": 20.0, "0:0,1": 16.0, **{f"1:0,{pick}": 19.0 for pick in range(40)}}
+    pool = FakePool()
+    assert tuned(space, pool, FakeClock(slow)).program.notes == ("0:0,1",)
+    assert (1, 1, 40) not in pool.asked
+    near = {**slow, **{f"1:0,{pick}": 17.0 for pick in range(40)}}
+    pool = FakePool(spilling={(1, 1, 40): 8})
+    assert tuned(space, pool, FakeClock(near)).program.notes == ("0:0,1",)
+    assert pool.asked.count((1, 1, 40)) == 1
+
+
+def test_a_way_of_a_library_is_not_adopted() -> None:
+    space = FakeSpace([[[10.0, 9.0], [5]], [[8.0], many(8.0)]], frozenset({(0, 0, 1)}), alike={(0, 0, 1): "library", (1, 1, 40): "library"})
+    times = {"0:0,0": 20.0, "0:1,0": 16.0, **{f"1:0,{pick}": 17.0 for pick in range(40)}}
+    pool = FakePool()
+    assert tuned(space, pool, FakeClock(times)).program.notes == ("0:1,0",)
+    assert (1, 1, 40) not in pool.asked
+
+
 def test_divisions_compete_by_their_whole_time() -> None:
     space = FakeSpace([[[10.0]], [[6, 7], [5, 6]]])
     clock = FakeClock({"0:0": 14, "1:0,0": 15, "1:1,0": 14.5, "1:0,1": 13.5, "1:1,1": 13})

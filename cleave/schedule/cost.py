@@ -24,7 +24,7 @@ What a step of a loop with dots waits for loads that feed none of them, which Tr
 beside a product took on one H200.
 """
 DESCRIBE = 0.5e-6
-"""What making a descriptor costs a program before its first load, in seconds: 0.3 to 1.2 us in pairs of kernels timed on one H200."""
+"""What making a descriptor costs a program before its first load at the least, in seconds; pairs of kernels on one H200: 0.5 to 2 us."""
 OVERLAP_LOSS, ONE_GROUP, SEVERAL_BLOCKS = 0.85, 0.55, -0.1
 TOO_FEW_ROWS, TWO_STAGES, BOXED = 1.5, 0.5, 0.15
 """

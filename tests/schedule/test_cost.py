@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cleave.algebra import degrees
@@ -11,9 +13,10 @@ from cleave.runtime.execute import lowered
 from cleave.runtime.versions import triton_version
 from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
-from cleave.schedule.cost import estimate
+from cleave.schedule.cost import DESCRIBE, estimate
+from cleave.schedule.descriptors import described
 from cleave.schedule.loops import KernelEmitter
-from cleave.schedule.measure import measure
+from cleave.schedule.measure import Measure, measure
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.problem import Problem
 from cleave.schedule.roles import Dim, Plan
@@ -58,6 +61,44 @@ def test_a_causal_mask_halves_the_work() -> None:
         work = problem(attention(m="4096", n="4096", mask=mask))
         flops.append(measure(KernelEmitter(work, plan).kernel(), work.sizes).flops)
     assert 0.45 < flops[1] / flops[0] < 0.6
+
+
+def over_keys(rows: int, keys: int) -> Measure:
+    """Attention of 64 rows a program; each takes so many registers and so much shared memory that two run at once."""
+    over = (Dim("d", ("d",), "full", 128), Dim("n", ("n",), "loop", 64))
+    plan = Plan((Dim("m", ("m",), "grid", 64), *over, Dim("e", ("e",), "full", 128)), ("m",))
+    work = problem(attention(m=str(rows), n=str(keys), d="128", e="128"))
+    return measure(KernelEmitter(work, plan).kernel(), work.sizes)
+
+
+def test_twice_as_many_programs_hide_more_where_two_run_at_once() -> None:
+    """A program that has a multiprocessor to itself waits alone: 132 programs take more than half as long as 264."""
+    found: list[float] = []
+    for rows in (132 * 64, 264 * 64):
+        cost = estimate(over_keys(rows, 65536), 4, 3, H200)
+        assert cost is not None and cost.waves == 1
+        found.append(cost.seconds)
+    assert 1.0 < found[1] / found[0] < 1.9
+
+
+@pytest.mark.parametrize("waves", [1, 3, 5])
+def test_every_wave_makes_its_descriptors(waves: int) -> None:
+    """But for what runs its tiles in turn, which makes them once."""
+    counted = over_keys(264 * 64 * waves, 1024)
+    costs: dict[tuple[bool, bool], float] = {}
+    for boxed in (False, True):
+        for persistent in (False, True):
+            kernel = replace(counted.kernel, persistent=264 if persistent else 0)
+            kernel = described(kernel, {"m": 264 * 64 * waves, "n": 1024, "d": 128, "e": 128}) if boxed else kernel
+            walk = measure(kernel, problem(attention(m=str(264 * 64 * waves), n="1024", d="128", e="128")).sizes)
+            assert len(walk.descriptors) == (2 if boxed else 0)
+            # What loads cost otherwise is no matter here.
+            walk.counts = counted.counts
+            cost = estimate(walk, 4, 2, H200)
+            assert cost is not None and cost.waves == waves
+            costs[boxed, persistent] = cost.seconds
+    for persistent, times in ((False, waves), (True, 1)):
+        assert costs[True, persistent] - costs[False, persistent] == pytest.approx(2 * times * DESCRIBE)
 
 
 def test_what_does_not_fit_has_no_cost() -> None:

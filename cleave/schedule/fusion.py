@@ -172,7 +172,9 @@ class Fusion:
         if not found:
             start = self.partition(tuple(sorted({*self.forced, *candidates})))
             if start is not None:
-                found.append(self._fused(start))
+                fused = self._fused(start)
+                near = (entry for entry in self.tried.values() if entry.seconds <= ALIKE * fused.seconds)
+                found = [fused, min(near, key=lambda entry: (len(entry.choices), entry.seconds))]
         if not found and not self.frugal:
             self.frugal = True
             return self._frugal(candidates)

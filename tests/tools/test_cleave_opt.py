@@ -2,7 +2,6 @@
 
 import io
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -140,13 +139,10 @@ def test_every_pass_is_listed_with_documented_options(capsys: pytest.CaptureFixt
             assert after.strip(), f"option '{line.strip()}' has no documentation"
 
 
-def test_starts_quickly_and_without_torch() -> None:
-    """Processor time, which does not depend on what else runs."""
-    code = "import sys; from cleave.tools import cleave_opt as t; t.main(['--list-passes']); sys.exit('torch' in sys.modules)"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def test_starts_without_what_takes_long_to_import() -> None:
+    slow = "{'torch', 'triton'} & {*sys.modules}"
+    code = f"import sys; from cleave.tools import cleave_opt as t; t.main(['--list-passes']); sys.exit(bool({slow}))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.5
 
 
 def test_a_closed_pipe_is_quiet() -> None:

@@ -1,7 +1,7 @@
 """
 What is worth trying next, from what was timed: trials that put together, vary or adopt what turned out fast.
 
-The candidates given are those that were timed and may be chosen, `known` all that there are.
+The candidates given are those that were timed and may be chosen, `known` all that were put together, dropped ones too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ STREAMED = 4
 REFINED = 8
 """How many ways of each kernel of the best candidate are timed at least."""
 
-ADOPTING, ADOPTED = 1.15, 2
-"""How much slower than the best a division may be to try ways that faster ones run their kernels in, and how many for each kernel."""
+ADOPTING, ADOPTED, MOST_ADOPTED = 1.15, 2, 8
+"""
+How much slower than the best a division may be to try ways that faster ones run their kernels in, how many for each kernel, and how many in
+all.
+"""
 
 
 def combined(space: Space, timed: Sequence[Candidate]) -> list[Trial]:
@@ -35,8 +38,8 @@ def combined(space: Space, timed: Sequence[Candidate]) -> list[Trial]:
             alike: dict[tuple[int, ...], list[Candidate]] = {}
             for state in own:
                 alike.setdefault((*state.trial.picks[:place], *state.trial.picks[place + 1 :]), []).append(state)
-            others = max(alike.values(), key=len)
-            picks[place] = min(others, key=time_of).trial.picks[place]
+            fastest = (min(group, key=time_of) for group in alike.values() if len(group) > 1)
+            picks[place] = min(fastest, key=time_of, default=best).trial.picks[place]
         division = best.trial.division
         launches = any(not space.called(division, place, pick) for place, pick in enumerate(picks))
         if launches and all(tuple(picks) != state.trial.picks for state in own):
@@ -62,24 +65,25 @@ def refined(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]
 
 def adopted(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]) -> list[Trial]:
     """
-    The best candidate of each division near the best one, with a kernel run as faster candidates of other divisions run one of theirs: the
-    model's errors are much the same for kernels that are alike, and what was found to be fast in one place was not looked at in another.
+    The best candidate of each division near the best one, with a kernel run as faster candidates of other divisions run one of theirs,
+    whether their launches overlap or not: the model's errors are much the same for kernels that are alike, and what was found to be fast
+    in one place was not looked at in another. What the fastest do comes first.
     """
-    out: list[Trial] = []
     fastest = sorted(timed, key=time_of)
+    found: list[tuple[int, Trial]] = []
     for own in _by_division(timed):
         best = min(own, key=time_of)
         if time_of(best) > ADOPTING * time_of(fastest[0]):
             continue
-        faster = [state.trial for state in fastest if time_of(state) < time_of(best)]
-        plans = list(dict.fromkeys(plan for trial in faster for plan in _plans(space, trial)))
         division = best.trial.division
+        faster = [state.trial for state in fastest if time_of(state) < time_of(best) and state.trial.division != division]
+        plans = list(dict.fromkeys(plan for trial in faster for plan in _plans(space, trial)))
         for place, count in enumerate(space.ways(division)):
             tried = _tried(known, division, place)
             own_plans = {space.plan(division, place, pick): pick for pick in reversed(range(count)) if pick not in tried}
-            picks = [own_plans[plan] for plan in plans if plan in own_plans][:ADOPTED]
-            out += [space.trial(division, replaced(best.trial.picks, place, pick)) for pick in picks]
-    return out
+            picks = [(rank, own_plans[plan]) for rank, plan in enumerate(plans) if plan in own_plans][:ADOPTED]
+            found += [(rank, space.trial(division, replaced(best.trial.picks, place, pick))) for rank, pick in picks]
+    return [trial for _, trial in sorted(found, key=lambda entry: entry[0])][:MOST_ADOPTED]
 
 
 def overlapping(space: Space, timed: Sequence[Candidate]) -> list[Trial]:

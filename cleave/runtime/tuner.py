@@ -4,8 +4,9 @@ Choosing among candidate programs by compiling and, where there is a GPU, timing
 Kernels are compiled once each, in other processes. What does not compile, does not fit the machine or spills registers is dropped
 before timing; what gives a wrong result, hangs or faults is dropped and reported. The rest is raced. Programs of several kernels vary one
 kernel at a time; the fastest way of each is combined and raced against the leader. What `cleave.runtime.proposals` makes of that is tried
-next: the kernels of the leader varied further, ways that were fast elsewhere, launches that overlap and ones that stream their largest
-input. The fastest are raced once more, side by side. Without a GPU the first candidate that fits is taken, in the order of the cost model.
+next: the kernels of the leader varied further, ways that were fast elsewhere, what of these is fast together, launches that overlap and
+ones that stream their largest input. The fastest are raced once more, side by side. Without a GPU the first candidate that fits is taken,
+in the order of the cost model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cleave.errors import CleaveError
 from cleave.runtime import proposals
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store, key_of
-from cleave.runtime.candidates import Candidate, Candidates, Pool, Space, Way, code_of
+from cleave.runtime.candidates import LATE, Candidate, Candidates, Pool, Space, Way, code_of
 from cleave.runtime.clock import Clock, Hung
 from cleave.runtime.progress import Progress
 from cleave.runtime.proposals import time_of
@@ -183,13 +184,18 @@ class Tuner:
             picks[place] = usable[0]
         return trial if tuple(picks) == trial.picks else self.space.trial(trial.division, picks)
 
-    def _assemble(self, trials: Sequence[Trial]) -> list[Candidate]:
-        """The candidates of trials whose kernels are usable, with their files; equal code is kept once."""
+    def _assemble(self, trials: Sequence[Trial], as_they_are: bool = False) -> list[Candidate]:
+        """
+        The candidates of trials whose kernels are usable, with their files; equal code is kept once. Unless they are wanted `as_they_are`
+        kernels that do not fit are run in other ways in the trials of the others.
+        """
         wanted: dict[tuple[int, tuple[int, ...], str, bool], Trial] = {}
         for trial in trials:
-            repaired = self._repaired(trial)
+            usable = all(self._made.usable(way) for way in self._made.ways(trial))
+            repaired = (trial if usable else None) if as_they_are else self._repaired(trial)
             if repaired is None or (trial.varied is None and repaired is not trial):
-                self._states.append(Candidate(trial, self.space.program(trial), dropped=self._made.why_not(trial)))
+                why = self._made.why_not(trial) or LATE
+                self._states.append(Candidate(trial, self.space.program(trial), dropped=why))
             if repaired is not None and not any(
                 replace(state.trial, seconds=0.0) == replace(repaired, seconds=0.0) for state in self._states
             ):
@@ -237,8 +243,9 @@ class Tuner:
 
     def _try(self, trials: Sequence[Trial]) -> None:
         """Compiles what further trials need that is not known yet, while there is time, and times them beside the best so far."""
-        self._compile(trials, self._start + self.budget.seconds, lambda: True)
-        states, ready = self._assemble(trials), self._ready()
+        if self._spent() <= self.budget.seconds:
+            self._compile(trials, self._start + self.budget.seconds, lambda: True)
+        states, ready = self._assemble(trials, as_they_are=True), self._ready()
         if states and ready:
             self._measure(states, against=min(ready, key=time_of))
 

@@ -138,7 +138,7 @@ class Space:
         return self.divisions[division][1].ranked[place][pick].call is not None
 
     def plan(self, division: int, place: int, pick: int) -> str:
-        """How a kernel is run, in words: `library`, or its dimensions, warps and stages, the same for kernels that are run alike."""
+        """How a kernel is run, in words: `library`, or its plan as text, the same for kernels that are run alike."""
         return _spelled(self.divisions[division][1].ranked[place][pick])
 
     def program(self, trial: Trial) -> Program:

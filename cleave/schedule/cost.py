@@ -24,7 +24,7 @@ What a step of a loop with dots waits for loads that feed none of them, which Tr
 beside a product took on one H200.
 """
 DESCRIBE = 0.5e-6
-"""What making a descriptor costs a program before its first load at the least, in seconds; pairs of kernels on one H200: 0.5 to 2 us."""
+"""What making a descriptor costs a program at least, before its first load, in seconds; pairs of kernels on one H200: 0.5 to 2 us."""
 OVERLAP_LOSS, ONE_GROUP, SEVERAL_BLOCKS = 0.85, 0.55, -0.1
 TOO_FEW_ROWS, TWO_STAGES, BOXED = 1.5, 0.5, 0.15
 """
@@ -36,6 +36,7 @@ WARP_GROUP, ROWS_PER_WARP, GROUP_ROWS = 4, 16, 64
 UNEVEN_TAIL = 0.5
 """The share of the longest program beyond the average that multiprocessors wait for at the end, where long programs may come last."""
 START = 1.5e-6
+"""What it takes until the programs of a wave are under way, in seconds."""
 REPLAY = 2.6e-6
 """What replaying a captured graph costs beyond the launches in it, in seconds."""
 ARRIVE = 2.0e-6
@@ -168,7 +169,8 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     concurrent = resident(needed, num_warps, target)
     if walk.kernel.persistent:
         concurrent = min(concurrent, walk.kernel.persistent)
-    blocks = -(-min(concurrent, programs) // target.multiprocessors)
+    # Where long programs come first, those that run at once are the average: fewer than that are no reason to wait longer.
+    blocks = -(-(concurrent if walk.sorted else min(concurrent, programs)) // target.multiprocessors)
     waves = -(-programs // concurrent)
     memory = _memory_bytes(walk, walk.unique, concurrent, programs, target)
     cache = programs * (sum(counts.reads.values()) + sum(counts.writes.values()))
@@ -190,9 +192,11 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     chain += max(0.0, walk.begun - 1) * max(0.0, LATENCY - step) + walk.stalled * STALL
     # While a loop after another begins, only other blocks keep the units busy.
     idle = max(0.0, walk.begun - 1) * LATENCY / blocks
+    # While programs of one wave end and those of the next begin, which those that run tiles in turn do not, only others load and store.
+    between = 0 if walk.kernel.persistent else waves - 1
     times = {
         largest: rounds * (busy + idle),
-        "memory": memory / target.bandwidth + (waves - 1) * START / blocks,
+        "memory": memory / target.bandwidth + between * START / blocks,
         "cache": cache / target.l2_bandwidth,
         "latency": START + waves * (chain - START) if walk.kernel.persistent else waves * chain,
     }

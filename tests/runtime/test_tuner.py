@@ -104,7 +104,7 @@ def many(way: float) -> list[float]:
 
 
 def test_what_is_fast_in_one_division_is_tried_in_another() -> None:
-    """The model likes the way that both divisions have in common little, and the other division does not show that it is fast."""
+    """The model likes a way that both divisions have so little that only one of them shows among the first trials that it is fast."""
     common = {(0, 1, 1): "common", (1, 1, 40): "common", (1, 1, 39): "another"}
     space = FakeSpace([[[10.0], [5, 6]], [[6.0], many(8.0)]], alike=common)
     times = {"0:0,0": 20.0, "0:0,1": 16.0, **{f"1:0,{pick}": 17.0 for pick in range(40)}, "1:0,40": 12.0}
@@ -115,7 +115,17 @@ def test_what_is_fast_in_one_division_is_tried_in_another() -> None:
     assert (1, 1, 39) not in pool.asked
 
 
-def test_slow_divisions_adopt_nothing_and_ways_that_spill_are_not_timed() -> None:
+def test_what_was_adopted_is_put_together() -> None:
+    """Both kernels of the second division gain from how a faster one runs its own; the pair is in no other way among the trials."""
+    common = {(0, 0, 1): "first", (1, 0, 40): "first", (0, 1, 1): "second", (1, 1, 40): "second"}
+    space = FakeSpace([[[10.0, 11], [5, 6]], [many(6.0), many(8.0)]], alike=common)
+    slow = {f"1:{first},{second}": 17.0 for first in range(41) for second in range(41) if 0 in (first, second)}
+    fast = {"1:40,0": 14.0, "1:0,40": 13.9, "1:40,40": 10.0}
+    clock = FakeClock({"0:0,0": 20.0, "0:1,0": 16.0, "0:0,1": 16.5, "0:1,1": 15.0, **slow, **fast})
+    assert tuned(space, FakePool(), clock).program.notes == ("1:40,40",)
+
+
+def test_slow_divisions_adopt_nothing_and_ways_that_spill_are_dropped() -> None:
     common = {(0, 1, 1): "common", (1, 1, 40): "common"}
     space = FakeSpace([[[10.0], [5, 6]], [[6.0], many(8.0)]], alike=common)
     slow = {"0:0,0": 20.0, "0:0,1": 16.0, **{f"1:0,{pick}": 19.0 for pick in range(40)}}
@@ -124,8 +134,10 @@ def test_slow_divisions_adopt_nothing_and_ways_that_spill_are_not_timed() -> Non
     assert (1, 1, 40) not in pool.asked
     near = {**slow, **{f"1:0,{pick}": 17.0 for pick in range(40)}}
     pool = FakePool(spilling={(1, 1, 40): 8})
-    assert tuned(space, pool, FakeClock(near)).program.notes == ("0:0,1",)
+    result = tuned(space, pool, FakeClock(near))
+    assert result.program.notes == ("0:0,1",)
     assert pool.asked.count((1, 1, 40)) == 1
+    assert ["spills" in entry.dropped for entry in result.entries if entry.text.startswith("1:0,40")] == [True], "and it is told of"
 
 
 def test_a_way_of_a_library_is_not_adopted() -> None:

@@ -13,7 +13,7 @@ from cleave.runtime.execute import lowered
 from cleave.runtime.versions import triton_version
 from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
-from cleave.schedule.cost import DESCRIBE, estimate
+from cleave.schedule.cost import DESCRIBE, START, estimate
 from cleave.schedule.descriptors import described
 from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import Measure, measure
@@ -99,6 +99,31 @@ def test_every_wave_makes_its_descriptors(waves: int) -> None:
             costs[boxed, persistent] = cost.seconds
     for persistent, times in ((False, waves), (True, 1)):
         assert costs[True, persistent] - costs[False, persistent] == pytest.approx(2 * times * DESCRIBE)
+
+
+def test_programs_in_turn_do_not_wait_for_waves_where_memory_is_the_bound() -> None:
+    """A product over few elements stores much for what it computes; all that wave after wave takes longer is how long each begins."""
+    work = problem(matmul(65536, 64, 1024))
+    plan = Plan((Dim("m", ("m",), "grid", 128), Dim("k", ("k",), "loop", 64), Dim("c", ("c",), "grid", 128)), ("m", "c"))
+    plain = measure(KernelEmitter(work, plan).kernel(), work.sizes)
+    apart, turn = (estimate(walk, 8, 3, H200) for walk in (plain, measure(replace(plain.kernel, persistent=132), work.sizes)))
+    assert apart is not None and turn is not None and apart.bound == turn.bound == "memory" and apart.waves > 1
+    assert turn.seconds < apart.seconds
+    assert apart.seconds > apart.memory_bytes / H200.bandwidth + (apart.waves - 1) * START / 3, "at most three run at once"
+
+
+def test_one_program_more_is_not_faster_where_the_longest_come_first() -> None:
+    over = (Dim("d", ("d",), "full", 64), Dim("n", ("n",), "loop", 64))
+    plan = Plan((Dim("m", ("m",), "grid", 64), *over, Dim("e", ("e",), "full", 64)), ("m",))
+    found: list[float] = []
+    for rows in (132, 133, 140, 200, 264, 265):
+        work = problem(attention(m=str(rows * 64), n=str(rows * 64), mask="causal"))
+        walk = measure(KernelEmitter(work, plan).kernel(), work.sizes)
+        walk.sorted = True
+        cost = estimate(walk, 4, 3, H200)
+        assert cost is not None
+        found.append(cost.seconds)
+    assert found == sorted(found)
 
 
 def test_what_does_not_fit_has_no_cost() -> None:

@@ -59,7 +59,7 @@ def refined(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]
     for place, count in enumerate(space.ways(best.division)):
         tried = _tried(known, best.division, place)
         for pick in [pick for pick in range(min(count, REFINED)) if pick not in tried]:
-            out.append(space.trial(best.division, replaced(best.picks, place, pick)))
+            out.append(space.trial(best.division, _replaced(best.picks, place, pick)))
     return out
 
 
@@ -82,7 +82,7 @@ def adopted(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]
             tried = _tried(known, division, place)
             own_plans = {space.plan(division, place, pick): pick for pick in reversed(range(count)) if pick not in tried}
             picks = [(rank, own_plans[plan]) for rank, plan in enumerate(plans) if plan in own_plans][:ADOPTED]
-            found += [(rank, space.trial(division, replaced(best.trial.picks, place, pick))) for rank, pick in picks]
+            found += [(rank, space.trial(division, _replaced(best.trial.picks, place, pick))) for rank, pick in picks]
     return [trial for _, trial in sorted(found, key=lambda entry: entry[0])][:MOST_ADOPTED]
 
 
@@ -106,16 +106,16 @@ def time_of(state: Candidate) -> float:
     return state.measured
 
 
-def replaced(picks: Sequence[int], place: int, pick: int) -> tuple[int, ...]:
-    """The picks with another in one place."""
-    return (*picks[:place], pick, *picks[place + 1 :])
-
-
 def _by_division(timed: Sequence[Candidate]) -> list[list[Candidate]]:
     """The candidates of each division whose launches do not overlap."""
     ready = [state for state in timed if not state.trial.overlap]
     divisions = sorted({state.trial.division for state in ready})
     return [[state for state in ready if state.trial.division == division] for division in divisions]
+
+
+def _replaced(picks: Sequence[int], place: int, pick: int) -> tuple[int, ...]:
+    """The picks with another in one place."""
+    return (*picks[:place], pick, *picks[place + 1 :])
 
 
 def _tried(known: Sequence[Candidate], division: int, place: int) -> set[int]:

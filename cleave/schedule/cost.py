@@ -169,7 +169,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     concurrent = resident(needed, num_warps, target)
     if walk.kernel.persistent:
         concurrent = min(concurrent, walk.kernel.persistent)
-    # Where long programs come first, those that run at once are the average: fewer than that are no reason to wait longer.
+    # Where long programs come first the average counts, as in `rounds`: that some multiprocessors run one program fewer costs nothing.
     blocks = -(-(concurrent if walk.sorted else min(concurrent, programs)) // target.multiprocessors)
     waves = -(-programs // concurrent)
     memory = _memory_bytes(walk, walk.unique, concurrent, programs, target)

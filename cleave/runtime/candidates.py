@@ -16,13 +16,14 @@ from cleave.runtime.binary import Binary
 from cleave.runtime.build import Built
 from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
+from cleave.runtime.machine_code import wrong_code
 from cleave.runtime.plan import calls
 from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 from cleave.schedule.targets import Target
 
 UNCOMPILED, SPILLS, LATE = "does not compile", "spills", "not compiled in time"
-MISFIT = "does not fit"
+MISFIT, WRONG = "does not fit", "the assembler's code is wrong"
 
 
 class Space(Protocol):
@@ -162,6 +163,19 @@ class Candidates:
                     self.failures[way] = LATE
                 self._pending.clear()
                 break
+
+    def sound(self, candidate: Candidate) -> bool:
+        """
+        Whether nothing is found wrong with the machine code of a candidate, for one that is not run before it is chosen; else it is
+        dropped, and the way of that kernel is out.
+        """
+        for way in self.ways(candidate.trial):
+            why = wrong_code(self.binaries[way])
+            if why:
+                del self.binaries[way]
+                candidate.dropped = self.failures[way] = f"{WRONG}: {why}"
+                return False
+        return True
 
     def _file(self, way: Way, binary: Binary) -> None:
         """Files a compiled kernel: usable, or out and why."""

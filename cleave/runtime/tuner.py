@@ -325,11 +325,18 @@ class Tuner:
             self._compile(part, float("inf"), lambda: False)
             for trial in part:
                 for state in self._assemble([trial]):
-                    if not state.dropped:
+                    if not state.dropped and self._sound(state):
                         return state
             if self._spent() > self.budget.seconds:
                 break
         return self._spilling(trials)
+
+    def _sound(self, state: Candidate) -> bool:
+        """Whether a candidate that is not run before it is chosen has code that nothing is found wrong with; it is told of if not."""
+        sound = self._made.sound(state)
+        if not sound:
+            self._remarks.append(f"a candidate was dropped: {state.dropped}: {self.space.text(state.trial)}")
+        return sound
 
     def _spilling(self, trials: Sequence[Trial]) -> Candidate:
         """The candidate that spills least, where everything spills."""
@@ -337,16 +344,19 @@ class Tuner:
         for number, trial in enumerate(trials):
             if all(way in self._made.binaries for way in self._made.ways(trial)):
                 able.append((sum(self._made.binaries[way].spills for way in self._made.ways(trial)), number))
-        if not able:
-            reasons = sorted(set(self._made.failures.values()))
-            raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")
-        trial = trials[min(able)[1]]
-        self._remarks.append(f"every candidate that fits {self.target.name} spills; the one that spills least is used")
-        for way in self._made.ways(trial):
-            self._made.failures.pop(way, None)
-        self._states = [state for state in self._states if state.trial != trial]
-        self._made.codes.clear()
-        return self._assemble([trial])[0]
+        for _, number in sorted(able):
+            trial = trials[number]
+            for way in self._made.ways(trial):
+                if way in self._made.binaries:
+                    self._made.failures.pop(way, None)
+            self._states = [state for state in self._states if state.trial != trial]
+            self._made.codes.clear()
+            for state in self._assemble([trial], as_they_are=True):
+                if not state.dropped and self._sound(state):
+                    self._remarks.append(f"every candidate that fits {self.target.name} spills; the one that spills least is used")
+                    return state
+        reasons = sorted(set(self._made.failures.values()))
+        raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")
 
 
 def _preferred(state: Candidate) -> float:

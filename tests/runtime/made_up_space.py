@@ -99,7 +99,7 @@ class FakePool:
                 return out
             name = list(known.kernels)[place]
             shared, spills = self.shared.get(way, 1024), self.spilling.get(way, 0)
-            binaries[name] = Binary(name, architecture, name, b"", 128, shared, 64, spills, 3)
+            binaries[name] = Binary(name, architecture, name, str(way).encode(), 128, shared, 64, spills, 3)
         out.set_result(Built(TritonFile(f"# {program.notes[0]}\n{known.text}", known.kernels, known.plans), binaries))
         return out
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from ast import literal_eval
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from cleave.errors import CleaveError
+from cleave.runtime import candidates
+from cleave.runtime.binary import Binary
 from cleave.runtime.cache import Store
 from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS
@@ -200,6 +203,56 @@ def test_where_everything_spills_the_least_is_used() -> None:
     result = tuned(single(1, 2), FakePool(spilling={(0, 0, 0): 9, (0, 0, 1): 4}))
     assert result.program.notes == ("0:1",)
     assert any("spills least" in remark for remark in result.remarks)
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[int, int, int]]]:
+    """Makes the code of some kernels wrong, by (division, place, pick); what comes back grows by each that is looked at."""
+
+    def looked(*wrong: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+        seen: list[tuple[int, int, int]] = []
+
+        def wrong_code(binary: Binary) -> str:
+            seen.append(literal_eval(binary.image.decode()))
+            return "it reads UR7 (0x30), which nothing before it sets" if seen[-1] in wrong else ""
+
+        monkeypatch.setattr(candidates, "wrong_code", wrong_code)
+        return seen
+
+    return looked
+
+
+def test_wrong_code_is_found_where_nothing_is_timed(looked: Callable[..., list[tuple[int, int, int]]]) -> None:
+    seen = looked((0, 0, 0), (0, 0, 1))
+    result = tuned(single(1, 2, 3, 4), FakePool())
+    assert result.program.notes == ("0:2",) and seen == [(0, 0, 0), (0, 0, 1), (0, 0, 2)]
+    why = "the assembler's code is wrong: it reads UR7 (0x30), which nothing before it sets"
+    assert [entry.dropped for entry in result.entries] == ["", why, why]
+    assert result.remarks == (f"a candidate was dropped: {why}: 0:0", f"a candidate was dropped: {why}: 0:1")
+
+
+def test_where_one_kernel_is_wrong_the_other_stays(looked: Callable[..., list[tuple[int, int, int]]]) -> None:
+    looked((0, 1, 0))
+    assert tuned(FakeSpace([[[6.0, 7.0], [5.0, 9.0]]]), FakePool()).program.notes == ("0:0,1",)
+
+
+def test_what_is_timed_is_compared_and_its_code_not_read(looked: Callable[..., list[tuple[int, int, int]]]) -> None:
+    """Reading takes as long as compiling."""
+    seen = looked((0, 0, 0))
+    assert tuned(single(1, 2), FakePool(), FakeClock({"0:0": 1.0, "0:1": 2.0})).program.notes == ("0:0",) and seen == []
+
+
+def test_of_what_spills_wrong_code_is_not_used(looked: Callable[..., list[tuple[int, int, int]]]) -> None:
+    looked((0, 0, 1))
+    result = tuned(single(1, 2), FakePool(spilling={(0, 0, 0): 9, (0, 0, 1): 4}))
+    assert result.program.notes == ("0:0",) and any("spills least" in remark for remark in result.remarks)
+
+
+def test_where_all_code_is_wrong_that_is_the_reason(looked: Callable[..., list[tuple[int, int, int]]]) -> None:
+    looked((0, 0, 0), (0, 0, 1))
+    for spilling in ({}, {(0, 0, 0): 9, (0, 0, 1): 4}):
+        with pytest.raises(CleaveError, match=r"no candidate can run on h200: the assembler's code is wrong: it reads UR7"):
+            tuned(single(1, 2), FakePool(spilling=spilling))
 
 
 def test_where_nothing_fits_the_reasons_are_given() -> None:

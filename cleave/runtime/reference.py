@@ -168,11 +168,10 @@ class _Evaluation:
                 return self.cast(op)
             case "reduce":
                 rest, data = self.moved(op, *attr[1])
-                dims = list(range(len(rest), data.dim()))
-                return over(_REDUCE[attr[0]](data, dims), rest, op.axes)
+                return over(reduced(attr[0], data, data.dim() - len(rest)), rest, op.axes)
             case "shift":
                 rest, data = self.moved(op, *attr[0])
-                top = data.amax(list(range(len(rest), data.dim())))
+                top = reduced("max", data, data.dim() - len(rest))
                 return over(torch.where(top == -math.inf, torch.zeros_like(top), top), rest, op.axes)
             case "contract":
                 return self.contract(op)
@@ -247,6 +246,11 @@ class _Evaluation:
             part = over(self.values[arg], own, (*rest, new))
             parts.append(part.expand([*(self.sizes[name] for name in rest), part.shape[-1]]))
         return over(torch.cat(parts, dim=-1), (*rest, new), op.axes)
+
+
+def reduced(kind: str, data: Tensor, count: int) -> Tensor:
+    """The sum, max or min over the last `count` dimensions. Of none it is the tensor; torch takes no dimensions for all."""
+    return _REDUCE[kind](data, list(range(data.dim() - count, data.dim()))) if count else data
 
 
 def over(data: Tensor, own: Sequence[str], axes: Sequence[str]) -> Tensor:

@@ -315,9 +315,9 @@ def compile(
 
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
     examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes, by times
-    measured at all the entries where there is a GPU to time on. A size that an entry gives as 1 is a constant in its schedule, which other
-    sizes then do not take, unless it is a batch: a dimension of every input and result, as rows of attention are not. Where every entry
-    has such constants a schedule without them is made for the first as well.
+    measured at and between all the entries where there is a GPU to time on. A size that an entry gives as 1 is a constant in its schedule
+    and in the search for its algebra; other sizes then do not take it. That is so unless it is a batch: a dimension of every input and
+    result, as rows of attention are not. Where every entry has such constants a schedule without them is made for the first as well.
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.

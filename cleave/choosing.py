@@ -17,8 +17,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from .bridge.alg import graphs_of
+from .bridge.alg import graph_op, graphs_of
 from .bridge.sched import module_of
+from .dialects.alg import GraphOp
 from .errors import CleaveError
 from .graph import Graph
 from .layouts import contiguous_strides, memory_shape
@@ -35,7 +36,7 @@ from .schedule import TARGETS, Space, Target, space
 from .schedule.candidates import MODELLED, TIMED
 from .schedule.program import inputs_read, with_inputs
 from .targets.triton_python import triton_file
-from .timings import timed
+from .timings import crossed, timed
 from .variants import Variant, distinct, ones
 from .weights import Divided, divided, restricted
 
@@ -111,8 +112,8 @@ def chosen(
 ) -> Choice:
     """
     What to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. A schedule is made for
-    each of the `points`, values of symbols, and another for the first where else each has symbols fixed. `lap` is told of every stage
-    that ends.
+    each of the `points`, values of symbols, and another for the first where else each has symbols fixed: one with such constants is
+    searched anew with them. `lap` is told of every stage that ends.
 
     Raises: CleaveError where there is none.
     """
@@ -120,6 +121,7 @@ def chosen(
         BUILDERS.warm()
     clock = GpuClock() if machine.timed else None
     try:
+        (written,) = graphs_of(next(op for op in module.walk() if isinstance(op, GraphOp)))
         bodies, texts, count = searched(module, text, settings, lap, machine.timed)
         parts = divided(bodies) if settings["weights"] else None
         if parts is not None:
@@ -128,12 +130,21 @@ def chosen(
         if all(fixed for _, fixed in wanted):
             wanted.append((wanted[0][0], {}))
         made: Sequence[Variant] = []
+        special: dict[str, tuple[Graph, ...]] = {}
         for point, fixed in wanted:
-            pointed = tuple(hinted(body, point) for body in bodies)
-            made = [*made, _variant(pointed, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
+            own = bodies
+            if fixed and parts is None:
+                where = ", ".join(f"{name} = {value}" for name, value in fixed.items())
+                if where not in special:
+                    special[where], levels = _specialized(written, fixed, settings, lap, machine.timed)
+                    texts = {level: f"{known}\n// -----\n\n// where {where}\n{levels[level]}" for level, known in texts.items()}
+                own = special[where]
+            graph = hinted(bodies[0], point)
+            pointed = tuple(hinted(body, point) for body in own)
+            made = [*made, _variant(pointed, graph, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
         made = distinct(made)
         if len(made) > 1 and clock is not None and machine.device is not None:
-            graphs = [hinted(bodies[0], point) for point, _ in wanted]
+            graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols)]
             with store.lock(f"gpu{machine.device}", PATIENCE):
                 made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
             lap("times")
@@ -144,6 +155,34 @@ def chosen(
     finally:
         if clock is not None:
             clock.close()
+
+
+def compared(
+    points: Sequence[Mapping[str, int]], graph: Graph, made: Sequence[Variant], symbols: Mapping[str, int]
+) -> list[Mapping[str, int]]:
+    """The points, and combinations of their sizes at which the fastest variant is not predicted to take longer than at any of them."""
+
+    def seconds(point: Mapping[str, int]) -> float:
+        at = {**symbols, **point}
+        return min(variant.prediction.seconds(at) for variant in made if variant.takes(at))
+
+    most = max(seconds(point) for point in points)
+    between = crossed(points, {symbol.name: symbol.multiple_of for symbol in graph.symbols})
+    return [*points, *(point for point in between if seconds(point) <= most)]
+
+
+def _specialized(
+    graph: Graph, fixed: Mapping[str, int], settings: Mapping[str, Any], lap: Callable[[str], None], timed: bool
+) -> tuple[tuple[Graph, ...], dict[str, str]]:
+    """What `searched` finds where symbols have these values and axes of size 1 are folded away: the alternatives, and the texts."""
+    from .passes.alg_bind import AlgBindPass
+    from .passes.alg_fold_unit_axes import AlgFoldUnitAxesPass
+
+    module = ModuleOp([graph_op(graph)])
+    for pass_ in (AlgBindPass(sizes=",".join(f"{name}={value}" for name, value in fixed.items())), AlgFoldUnitAxesPass()):
+        pass_.apply(Context(), module)
+    bodies, texts, _ = searched(module, printed(module), settings, lap, timed)
+    return bodies, texts
 
 
 def _prepared(
@@ -162,7 +201,7 @@ def _prepared(
         return [_with_inputs(variant, range(count)) for variant in made], None
     first = restricted(parts.first, results)
     # It runs once: the model's choice will do.
-    variant = _variant((first,), None, (), {}, replace(machine, device=None), settings, store, lap, None, {})
+    variant = _variant((first,), first, None, (), {}, replace(machine, device=None), settings, store, lap, None, {})
     names = ", ".join(entry.name for entry in first.inputs)
     spelled = ", ".join(f"{output.dtype} [{', '.join(first.ops[output.value].axes)}]" for output in first.outputs)
     kept = tuple(place for place in read if place < count)
@@ -212,6 +251,7 @@ def searched(
 
 def _variant(
     bodies: tuple[Graph, ...],
+    graph: Graph,
     parts: Divided | None,
     inputs: Sequence[torch.Tensor],
     symbols: Mapping[str, int],
@@ -223,8 +263,8 @@ def _variant(
     fixed: Mapping[str, int],
 ) -> Variant:
     """
-    The schedule for the hints of the graphs, which are the second of the `parts` where there are two; `inputs` are the program's. The
-    symbols in `fixed` are constants of these values, which are their hints.
+    The schedule for the hints of the bodies, which are the second of the `parts` where there are two; `inputs` are the program's. The
+    symbols in `fixed` are constants of these values, which are their hints. `graph` is the program for all values, with the same hints.
     """
     sizes, found = space_of(bodies, fixed, machine.target, clock is not None, not settings["unrounded"])
     lap("sched")
@@ -232,7 +272,7 @@ def _variant(
     entries: tuple[tuner.Entry, ...] = ()
     remarks: tuple[str, ...] = ()
     if machine.architecture:
-        tuned = _tuned(found, bodies[0], parts, inputs, symbols, machine, settings, store, clock, fixed)
+        tuned = _tuned(found, graph, parts, inputs, symbols, machine, settings, store, clock, fixed)
         trial, program, file, binaries = tuned.trial, tuned.program, tuned.built.file, tuned.built.binaries
         entries, remarks = tuned.entries, tuned.remarks
         lap("tune")
@@ -243,7 +283,8 @@ def _variant(
         lap("triton")
     texts = {"sched": printed(module_of(program)), "tt": printed(lowered(program))}
     lap("text")
-    point = {name: value for name, value in sizes.items() if name in symbols}
+    known = {**sizes, **fixed}
+    point = {symbol.name: known[symbol.name] for symbol in graph.symbols if symbol.name in symbols}
     return Variant(program, file, binaries, texts, point, found.prediction(trial, machine.target), entries, remarks, fixed)
 
 

@@ -7,7 +7,7 @@ Each dimension is one axis or several in parentheses, of which the last varies f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[()1])")
@@ -55,6 +55,15 @@ def parse_layout(text: str) -> tuple[tuple[str, ...], ...]:
 def layout_axes(text: str) -> tuple[str, ...]:
     """Every axis of a layout in memory order. Raises: ValueError as `parse_layout`."""
     return tuple(axis for group in parse_layout(text) for axis in group)
+
+
+def without_axes(text: str, names: Collection[str]) -> str:
+    """The layout with some axes left out, whose size is 1: a dimension of these alone is `1`. Raises: ValueError as `parse_layout`."""
+    out: list[str] = []
+    for group in parse_layout(text):
+        kept = [axis for axis in group if axis not in names]
+        out.append(f"({' '.join(kept)})" if len(kept) > 1 else kept[0] if kept else "1")
+    return " ".join(out)
 
 
 def memory_shape(text: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -1,17 +1,20 @@
 """
-What every variant of a program takes at the sizes that any of them was made for, so that calls choose between them by measured times.
+What every variant of a program takes at the sizes that any of them was made for and between these, so that calls choose between them by
+measured times.
 
 The model mistakes some schedules more than others. A schedule is tuned at its own sizes alone; how it compares with others elsewhere is
-measured here, which takes a moment beside tuning.
+measured here, which takes a moment beside tuning. Variants that take different calls, as one for one row and one for one key, are
+compared where both may be called.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from itertools import product
+from math import isfinite, prod, sqrt
 from typing import Protocol
 
 from .remarks import remark
@@ -24,8 +27,33 @@ from .variants import Timing, Variant, spelled
 ROUNDS = 7
 """How often each variant is run at each point."""
 
-SECONDS = 4.0
+SECONDS = 8.0
 """The time after which no further point is measured, nor a further round of one."""
+
+MOST_POINTS = 81
+"""How many combinations of sizes are compared at most beside those that variants were made for."""
+
+
+def crossed(points: Sequence[Mapping[str, int]], multiples: Mapping[str, int]) -> list[dict[str, int]]:
+    """
+    Combinations of the least, the middle and the largest value that points give a symbol, those of the points left out; without the middle
+    ones, or none, where there would be more than `MOST_POINTS`.
+
+    The middle is the geometric one, as a multiple of the number that divides all values of the symbol.
+    """
+    given: dict[str, list[int]] = {}
+    for point in points:
+        for name, value in point.items():
+            given.setdefault(name, []).append(value)
+    ends = [(min(values), max(values)) for values in given.values()]
+    levels = [
+        sorted({least, max(least, round(sqrt(least * most) / step) * step), most})
+        for (least, most), step in zip(ends, (multiples.get(name, 1) for name in given), strict=True)
+    ]
+    fewer = [sorted(set(pair)) for pair in ends]
+    chosen = next((tried for tried in (levels, fewer) if prod(map(len, tried)) <= MOST_POINTS), None)
+    combined = [dict(zip(given, values, strict=True)) for values in product(*chosen)] if chosen else []
+    return [point for point in combined if point not in points]
 
 
 class Clocks(Clock, Protocol):

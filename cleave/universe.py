@@ -22,6 +22,7 @@ PASSES = (
     "alg-select",
     "alg-stabilize",
     "alg-bind",
+    "alg-fold-unit-axes",
     "convert-alg-to-sched",
     "sched-overlap",
     "sched-stream",

@@ -1,14 +1,16 @@
 """
 Several schedules of one program behind one call: each is made for its own sizes, and a call takes the one predicted fastest for its.
 
-The prediction is the cost model's at the sizes of the call, corrected by what the schedules took where that was measured: all of them at
-the sizes that any was made for (`cleave.timings`). Numbers of chunks are chosen with it. Calls ask once for each combination of sizes.
+The prediction is the cost model's at the sizes of the call, corrected by what the schedules took where that was measured: all of them
+at and between the sizes that any was made for (`cleave.timings`). Numbers of chunks are chosen with it. Calls ask once for each
+combination of sizes.
 
 A symbol that was 1 where a schedule was made is a constant in it, unless it counts what is computed apart, as the entries of a batch:
 
     q [b, m, d], k [b, n, d], v [b, n, e]  made for b = 1, m = 1, n = 4096    ->    for any b and n, and m = 1 alone
 
-One row needs no strides, divisions and masks of rows. Of any sizes there is a schedule without such constants.
+One row needs no strides, divisions and masks of rows. The search is done with it, too: what is reduced over one key stays as it was.
+Of any sizes there is a schedule without such constants.
 """
 
 from __future__ import annotations

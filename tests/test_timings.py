@@ -5,15 +5,19 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import sqrt
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cleave.remarks import collected
 from cleave.runtime.build import Built
 from cleave.runtime.clock import Checked, Hung, Workload
 from cleave.runtime.connection import Gone
-from cleave.timings import ROUNDS, timed
+from cleave.timings import MOST_POINTS, ROUNDS, crossed, timed
 from cleave.variants import Variant, fastest
 
 POINTS = ({"m": 1, "n": 128}, {"m": 1, "n": 4096}, {"m": 512, "n": 512})
@@ -125,6 +129,42 @@ def test_an_error_of_the_model_for_all_does_not_count_for_some() -> None:
     assert [len(one.times) for one in variants] == [2, 3]
     assert {taken(variants, 1, n) for n in (1, 128, 700, 4096, 100_000)} == {"one"}
     assert {taken(variants, m, n) for m, n in ((2, 128), (0, 128), (512, 512))} == {"general"}
+
+
+def test_variants_that_take_different_calls_are_compared_where_both_do() -> None:
+    """One for one row, one for one key: at one row and key both are able, which is no size that either was made for."""
+    variants = [variant("row", linear(4, 0.001), {"m": 1}), variant("key", linear(5, 0.001), {"n": 1}), variant("any", linear(9, 0.001))]
+    truth = {"row": linear(8, 0.001), "key": linear(4, 0.001), "any": linear(9, 0.001)}
+    points = [{"m": 1, "n": 4096}, {"m": 512, "n": 1}, {"m": 512, "n": 4096}]
+    assert taken(timed(variants, workloads(*points), MadeUpClock(truth)), 1, 1) == "row"
+    between = timed(variants, workloads(*points, *crossed(points, {})), MadeUpClock(truth))
+    assert taken(between, 1, 1) == "key" and taken(between, 1, 4096) == "row" and taken(between, 700, 1) == "key"
+
+
+SIZES = st.lists(st.fixed_dictionaries({name: st.integers(1, 40) for name in "mn"}, optional={"b": st.integers(1, 5)}), max_size=5)
+
+
+@given(SIZES, st.sampled_from([1, 4]))
+def test_points_between_are_of_the_least_the_middle_and_the_largest_values(given_: list[dict[str, int]], multiple: int) -> None:
+    points = [{**point, "n": point["n"] * multiple} for point in given_]
+    found = crossed(points, {"n": multiple})
+    assert not any(point in points for point in found) and len({tuple(point.items()) for point in found}) == len(found)
+    values = {name: [point[name] for point in points if name in point] for point in points for name in point}
+    for point in found:
+        assert list(point) == list(values)
+        assert point["n"] % multiple == 0
+        for name, size in point.items():
+            least, most = min(values[name]), max(values[name])
+            assert least <= size <= most
+            assert size in (least, most) or abs(size - sqrt(least * most)) <= max(multiple, 1) / 2
+    ends = [dict(zip(values, sizes, strict=True)) for sizes in product(*({min(of), max(of)} for of in values.values()))] if values else []
+    assert all(end in found or end in points for end in ends)
+
+
+def test_many_symbols_have_few_points() -> None:
+    for count, wanted in ((4, 3**4 - 2), (5, 2**5 - 2), (6, 2**6 - 2), (7, 0), (30, 0)):
+        names = [f"s{number}" for number in range(count)]
+        assert len(crossed([dict.fromkeys(names, 1), dict.fromkeys(names, 16)], {})) == wanted <= MOST_POINTS
 
 
 def test_of_equals_the_one_with_more_constants_is_taken_then_the_first() -> None:

@@ -13,9 +13,12 @@ from torch import Tensor
 from torch.export import Dim
 
 import cleave
+from cleave.choosing import compared
 from cleave.extents import extent
 from cleave.graph import Axis, Builder, Input, Output, Symbol
+from cleave.runtime.execute import execute
 from cleave.schedule import TARGETS, space
+from cleave.schedule.program import inputs_read
 from cleave.variants import fastest, ones
 from tests.schedule.programs import attention
 
@@ -76,7 +79,7 @@ def test_one_row_is_a_constant_and_other_numbers_of_rows_have_a_schedule_of_thei
     """A batch stays known at run time, though the hint is 1."""
     assert [variant.fixed for variant in row.variants] == [{"m": 1}, {}]
     one, general = (dict(variant.program.sizes) for variant in row.variants)
-    assert str(one["m"]) == "1" and not any("m" in size.symbols for size in one.values())
+    assert "m" not in one and not any("m" in size.symbols for size in one.values()), "an axis of one row is folded away"
     assert str(general["m"]) == "m" and {str(sizes["b"]) for sizes in (one, general)} == {"b"}
     texts = row.text("triton").split("# for ")[1:]
     assert [text.splitlines()[0] for text in texts] == ["b = 1, m = 1 (fixed), n = 300", "b = 1, m = 1, n = 300"]
@@ -97,6 +100,38 @@ def test_calls_of_one_row_take_the_schedule_for_it_and_no_others_do(row: cleave.
     symbols = {"b": b, "m": m, "n": n}
     assert fastest(row.variants, symbols)[0] == (0 if m == 1 else 1)
     assert row._ready(symbols)[0] is row._executables[0 if m == 1 else 1]
+
+
+def test_variants_are_compared_between_their_sizes_where_that_takes_no_longer_than_at_them() -> None:
+    ready = compiled(HINTS)
+    points = compared(HINTS, ready.graph, ready.variants, {"m": 37, "n": 53})
+    assert points[:3] == [*HINTS]
+    between = [(point["m"], point["n"]) for point in points[3:]]
+    assert {(1, 64), (64, 64)} <= {*between} and (4096, 4096) not in between
+
+    def seconds(m: int, n: int) -> float:
+        return min(variant.prediction.seconds({"m": m, "n": n}) for variant in ready.variants if variant.takes({"m": m, "n": n}))
+
+    most = max(seconds(*hint.values()) for hint in HINTS)
+    assert all(
+        (seconds(m, n) <= most) == ((m, n) in between) for m in (1, 64, 4096) for n in (64, 512, 4096) if {"m": m, "n": n} not in HINTS
+    )
+
+
+def test_what_is_known_of_fixed_sizes_is_known_to_the_search() -> None:
+    """The softmax over one key is 1, whatever the scores: its values are copied, queries and keys are not read."""
+    ready = compiled(({"m": 128, "n": 1}, {"m": 64, "n": 64}))
+    one, general = ready.variants
+    assert one.spelled == "m = 128, n = 1 (fixed)" and inputs_read(one.program) == {2}
+    assert inputs_read(general.program) == {0, 1, 2}
+    for level in ("alternatives", "stabilized"):
+        anew = ready.text(level).split("// where ")
+        assert len(anew) == 2 and anew[1].startswith("n = 1\n") and "reduce" not in anew[1]
+    for m in (1, 3, 130):
+        q, k, v = (torch.randn(2, size, 64).half() for size in (m, 1, 1))
+        (found,) = execute(ready._executables[0], [q, k, v], {"m": m, "n": 1})
+        torch.testing.assert_close(torch.as_tensor(found).reshape(2, m, 64), v.expand(2, m, 64), rtol=0, atol=0)
+        torch.testing.assert_close(ready(q, k, v), v.expand(2, m, 64))
 
 
 def test_no_further_schedule_where_one_takes_all_sizes() -> None:

@@ -27,7 +27,7 @@ from .variants import Timing, Variant, spelled
 ROUNDS = 7
 """How often each variant is run at each point."""
 
-SECONDS = 8.0
+SECONDS = 15.0
 """The time after which no further point is measured, nor a further round of one."""
 
 MOST_POINTS = 81

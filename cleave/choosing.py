@@ -28,11 +28,11 @@ from .remarks import remark
 from .runtime import tuner
 from .runtime.binary import Binary
 from .runtime.build import lowered
-from .runtime.builders import BUILDERS
+from .runtime.builders import BUILDERS, BuildError
 from .runtime.cache import Store, nvidia_driver
 from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
 from .runtime.execute import architecture_of
-from .schedule import TARGETS, Space, Target, space
+from .schedule import TARGETS, ScheduleOptions, Space, Target, space
 from .schedule.candidates import MODELLED, TIMED
 from .schedule.program import inputs_read, with_inputs
 from .targets.triton_python import triton_file
@@ -42,6 +42,8 @@ from .weights import Divided, divided, restricted
 
 PATIENCE = 120.0
 """Seconds to wait for another process that is timing on the same GPU."""
+PLANNING = 300.0
+"""Seconds that planning for one of several hints may take in another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,8 @@ def chosen(
         wanted = [(point, ones(bodies[0], point)) for point in points or ({},)]
         if all(fixed for _, fixed in wanted):
             wanted.append((wanted[0][0], {}))
-        made: Sequence[Variant] = []
         special: dict[str, tuple[Graph, ...]] = {}
+        asked: list[tuple[tuple[Graph, ...], Mapping[str, int]]] = []
         for point, fixed in wanted:
             own = bodies
             if fixed and parts is None:
@@ -139,9 +141,13 @@ def chosen(
                     special[where], levels = _specialized(written, fixed, settings, lap, machine.timed)
                     texts = {level: f"{known}\n// -----\n\n// where {where}\n{levels[level]}" for level, known in texts.items()}
                 own = special[where]
+            asked.append((tuple(hinted(body, point) for body in own), fixed))
+        spaces = _spaces(asked, machine, clock is not None, not settings["unrounded"])
+        lap("sched")
+        made: Sequence[Variant] = []
+        for (point, fixed), (sizes, found) in zip(wanted, spaces, strict=True):
             graph = hinted(bodies[0], point)
-            pointed = tuple(hinted(body, point) for body in own)
-            made = [*made, _variant(pointed, graph, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
+            made = [*made, _variant(found, sizes, graph, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
         made = distinct(made)
         if len(made) > 1 and clock is not None and machine.device is not None:
             graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols)]
@@ -201,7 +207,9 @@ def _prepared(
         return [_with_inputs(variant, range(count)) for variant in made], None
     first = restricted(parts.first, results)
     # It runs once: the model's choice will do.
-    variant = _variant((first,), first, None, (), {}, replace(machine, device=None), settings, store, lap, None, {})
+    sizes, found = space_of((first,), {}, machine.target, False, not settings["unrounded"])
+    lap("sched")
+    variant = _variant(found, sizes, first, None, (), {}, replace(machine, device=None), settings, store, lap, None, {})
     names = ", ".join(entry.name for entry in first.inputs)
     spelled = ", ".join(f"{output.dtype} [{', '.join(first.ops[output.value].axes)}]" for output in first.outputs)
     kept = tuple(place for place in read if place < count)
@@ -250,7 +258,8 @@ def searched(
 
 
 def _variant(
-    bodies: tuple[Graph, ...],
+    found: Space,
+    sizes: Mapping[str, int],
     graph: Graph,
     parts: Divided | None,
     inputs: Sequence[torch.Tensor],
@@ -263,11 +272,9 @@ def _variant(
     fixed: Mapping[str, int],
 ) -> Variant:
     """
-    The schedule for the hints of the bodies, which are the second of the `parts` where there are two; `inputs` are the program's. The
-    symbols in `fixed` are constants of these values, which are their hints. `graph` is the program for all values, with the same hints.
+    One of what may be run for the hints of a graph, which is the second of the `parts` where there are two; `sizes` are those that it was
+    planned for, and `inputs` the program's. The symbols in `fixed` are constants of these values, which are their hints.
     """
-    sizes, found = space_of(bodies, fixed, machine.target, clock is not None, not settings["unrounded"])
-    lap("sched")
     binaries: Mapping[str, Binary] = {}
     entries: tuple[tuner.Entry, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -295,11 +302,47 @@ def space_of(
     The hints of stabilized alternatives, and what may be run for them, as far as it is worth planning where candidates are `timed` or
     not; symbols in `fixed` are constants, which are their hints. `rounded` says that PyTorch rounds products of 16-bit types to these.
     """
+    sizes, dynamic, options = _asked(bodies, fixed, timed, rounded)
+    return sizes, space(bodies, sizes, dynamic, target, options)
+
+
+def _asked(
+    bodies: tuple[Graph, ...], fixed: Mapping[str, int], timed: bool, rounded: bool
+) -> tuple[Mapping[str, int], frozenset[str], ScheduleOptions]:
     from .passes.convert_alg_to_sched import hinted_sizes
 
     sizes = hinted_sizes(bodies)
-    options = replace(TIMED if timed else MODELLED, rounded=rounded)
-    return sizes, space(bodies, sizes, frozenset(sizes) - set(fixed), target, options)
+    return sizes, frozenset(sizes) - set(fixed), replace(TIMED if timed else MODELLED, rounded=rounded)
+
+
+def _spaces(
+    asked: Sequence[tuple[tuple[Graph, ...], Mapping[str, int]]], machine: Machine, timed: bool, rounded: bool
+) -> list[tuple[Mapping[str, int], Space]]:
+    """
+    `space_of` for each of several hints. Where processes compile for the machine they plan all but the first meanwhile; what one fails at
+    is done in this one.
+    """
+    known = [(bodies, *_asked(bodies, fixed, timed, rounded)) for bodies, fixed in asked]
+    others = [
+        BUILDERS.call(space, bodies, sizes, dynamic, machine.target, options, patience=PLANNING)
+        for bodies, sizes, dynamic, options in (known[1:] if machine.architecture else ())
+    ]
+    try:
+        out: list[tuple[Mapping[str, int], Space]] = []
+        for place, (bodies, sizes, dynamic, options) in enumerate(known):
+            found: Space | None = None
+            if others and place > 0:
+                try:
+                    found = others[place - 1].result()
+                except BuildError as error:
+                    remark(
+                        f"the schedules for {', '.join(f'{name} = {value}' for name, value in sizes.items())} were planned again: {error}"
+                    )
+            out.append((sizes, found or space(bodies, sizes, dynamic, machine.target, options)))
+        return out
+    finally:
+        for other in others:
+            other.cancel()
 
 
 def _tuned(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ import cleave
 from cleave.choosing import compared
 from cleave.extents import extent
 from cleave.graph import Axis, Builder, Input, Output, Symbol
+from cleave.runtime.builders import BUILDERS, BuildError
 from cleave.runtime.execute import execute
 from cleave.schedule import TARGETS, space
 from cleave.schedule.program import inputs_read
@@ -29,10 +31,10 @@ def scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.mT * 0.125, -1) @ v
 
 
-def compiled(hints: tuple[dict[str, int], ...]) -> cleave.Compiled:
+def compiled(hints: tuple[dict[str, int], ...], **options: Any) -> cleave.Compiled:
     m, n = Dim("m", min=1), Dim("n", min=1)
     example = [torch.randn(2, size, 64).half() for size in (37, 53, 53)]
-    return cleave.compile(scaled, *example, dynamic_shapes=({1: m}, {1: n}, {1: n}), hints=hints, target="h200", tune=False)
+    return cleave.compile(scaled, *example, dynamic_shapes=({1: m}, {1: n}, {1: n}), hints=hints, target="h200", tune=False, **options)
 
 
 def test_sizes_choose_the_variant_and_every_variant_is_right() -> None:
@@ -100,6 +102,27 @@ def test_calls_of_one_row_take_the_schedule_for_it_and_no_others_do(row: cleave.
     symbols = {"b": b, "m": m, "n": n}
     assert fastest(row.variants, symbols)[0] == (0 if m == 1 else 1)
     assert row._ready(symbols)[0] is row._executables[0 if m == 1 else 1]
+
+
+def test_what_other_processes_do_not_plan_is_planned_in_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere, call = compiled(HINTS[:2], cache=False), BUILDERS.call
+    asked: list[object] = []
+
+    def failing(function: Callable[..., Any], *arguments: object, patience: float) -> Future[Any]:
+        if function is not space:
+            return call(function, *arguments, patience=patience)
+        asked.append(arguments[1])
+        out: Future[Any] = Future()
+        out.set_exception(BuildError("the process ended"))
+        return out
+
+    monkeypatch.setattr(BUILDERS, "call", failing)
+    here = compiled(HINTS[:2], cache=False)
+    assert asked == [HINTS[1]]
+    for level in ("alternatives", "sched", "tt"):
+        assert here.text(level) == elsewhere.text(level)
+    assert "the schedules for m = 4096, n = 64 were planned again: the process ended" in here.report().remarks
+    assert not any("planned again" in remark for remark in elsewhere.report().remarks)
 
 
 def test_variants_are_compared_between_their_sizes_where_that_takes_no_longer_than_at_them() -> None:

@@ -1,8 +1,8 @@
 """
 The server of `cleave.runtime.builders`: forks a worker for every connection it is sent. Its argument is a socket's descriptor.
 
-A worker first sends its process number, then answers each `(program, architecture, wanted, store)` with what was built, or with a
-text that says why not.
+A worker first sends its process number, then answers each function with its arguments by `Done` and the result, or by a text that says
+why there is none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cleave.runtime.build import build
+from cleave.runtime.connection import Done
 
-IMPORTS = ("triton", "triton.compiler")
-"""What `build` imports when it runs, for the workers to have from the start."""
+IMPORTS = ("triton", "triton.compiler", "cleave.runtime.build", "cleave.schedule")
+"""What the functions are of or import when they run, for the workers to have from the start."""
 
 
 def reason(error: Exception) -> str:
@@ -35,11 +35,11 @@ def serve(connection: Connection[Any, Any]) -> None:
     connection.send(os.getpid())
     while True:
         try:
-            program, architecture, wanted, store = connection.recv()
+            function, arguments = connection.recv()
         except (EOFError, OSError):
             return
         try:
-            reply: object = build(program, architecture, wanted, store)
+            reply: object = Done(function(*arguments))
         except Exception as error:
             reply = reason(error)
         connection.send(reply)

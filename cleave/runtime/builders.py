@@ -1,8 +1,8 @@
 """
-A pool of processes that lower and compile programs.
+A pool of processes that plan, lower and compile programs.
 
 One server process imports what is needed once, never touches a GPU, and forks a worker for each thread of the pool. A worker
-that dies on a program, or takes too long, fails that program alone: another is forked. Forking this process instead would copy its
+that dies on what it is asked, or takes too long, fails that alone: another is forked. Forking this process instead would copy its
 threads' locks and its CUDA context; starting fresh ones would import everything in each.
 """
 
@@ -14,15 +14,16 @@ import queue
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from pickle import PicklingError
+from typing import Any, TypeVar
 
-from cleave.runtime.build import Built
+from cleave.runtime.build import Built, build
 from cleave.runtime.cache import Store
-from cleave.runtime.connection import Gone, Peer, started
+from cleave.runtime.connection import Done, Gone, Peer, started
 from cleave.schedule.program import Program
 
 PATIENCE = 60.0
@@ -30,18 +31,19 @@ IDLE = 20.0
 MOST = 16
 
 
+Answer = TypeVar("Answer")
+
+
 class BuildError(RuntimeError):
-    """A program could not be lowered or compiled."""
+    """A program could not be lowered or compiled, or whatever else was asked not be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    program: Program
-    architecture: str
-    wanted: tuple[int, ...] | None
-    store: Store
+    function: Callable[..., Any]
+    arguments: tuple[object, ...]
     patience: float
-    result: Future[Built]
+    result: Future[Any]
 
 
 class Builders:
@@ -69,9 +71,16 @@ class Builders:
         store: Store | None = None,
         patience: float = PATIENCE,
     ) -> Future[Built]:
-        """The program built as by `cleave.runtime.build.build`; the result may raise BuildError. Jobs start in order."""
-        result: Future[Built] = Future()
-        job = _Job(program, architecture, None if wanted is None else tuple(wanted), store or Store(), patience, result)
+        """The program built as by `cleave.runtime.build.build`; as for `call`."""
+        return self.call(build, program, architecture, None if wanted is None else tuple(wanted), store or Store(), patience=patience)
+
+    def call(self, function: Callable[..., Answer], *arguments: object, patience: float = PATIENCE) -> Future[Answer]:
+        """
+        What a function of a module gives for arguments that can be sent to a process, within so many seconds from when it begins; the
+        result may raise BuildError. Jobs start in order.
+        """
+        result: Future[Answer] = Future()
+        job = _Job(function, arguments, patience, result)
         with self._lock:
             self._jobs.put(job)
             if self._waiting < self._jobs.qsize() and self._threads < self.workers:
@@ -118,15 +127,18 @@ class Builders:
         """Does a job with a worker, a new one where there is none; gives back the worker, if it is still of use."""
         try:
             peer = peer or self._forked()
-            reply = peer.ask((job.program, job.architecture, job.wanted, job.store), job.patience)
+            reply = peer.ask((job.function, job.arguments), job.patience)
         except Gone as error:
-            job.result.set_exception(BuildError(f"the compiler: {error}"))
+            job.result.set_exception(BuildError(f"the process that was asked: {error}"))
             return None
         except OSError as error:
-            job.result.set_exception(BuildError(f"no compiler could be started: {error}"))
+            job.result.set_exception(BuildError(f"no process could be started: {error}"))
             return None
-        if isinstance(reply, Built):
-            job.result.set_result(reply)
+        except (PicklingError, AttributeError, RecursionError, TypeError) as error:
+            job.result.set_exception(BuildError(f"what is asked cannot be sent: {error}"))
+            return peer
+        if isinstance(reply, Done):
+            job.result.set_result(reply.result)
         else:
             job.result.set_exception(BuildError(str(reply)))
         return peer

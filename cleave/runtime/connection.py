@@ -32,6 +32,13 @@ class Failed:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer of a process that did what it was asked: the result."""
+
+    result: Any
+
+
 class Peer:
     """The other end of a connection: a process that answers each message with one message. It ends when this end closes."""
 

@@ -137,6 +137,18 @@ os._exit(0 if int(process.args[-1]) > 2 and ours.fileno() > 2 else 1)
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
+def test_other_functions_are_called_too_and_fail_alone(builders: Builders) -> None:
+    asked = [builders.call(divmod, 7, divisor) for divisor in (2, 0, 3)]
+    assert asked[0].result(120) == (3, 1) and asked[2].result(120) == (2, 1)
+    with pytest.raises(BuildError, match=r"^ZeroDivisionError: "):
+        asked[1].result(120)
+    with pytest.raises(BuildError, match="cannot be sent"):
+        builders.call(len, lambda: None).result(120)
+    with pytest.raises(BuildError, match="the process ended"):
+        builders.call(eval, "lambda: None").result(120)
+    assert builders.call(len, "sent").result(120) == 4
+
+
 def test_an_unknown_architecture_says_so(builders: Builders) -> None:
     with pytest.raises(BuildError, match="is not an architecture"):
         builders.submit(tile_programs.rows(), "vax").result(120)

@@ -332,8 +332,10 @@ def compile(
     """
     unknown = sorted(set(options) - {entry.name for entry in fields(Options)})
     if unknown:
-        known = ", ".join(entry.name for entry in fields(Options))
+        known = ", ".join(("dynamic_shapes", "hints", "weights", "target", *(entry.name for entry in fields(Options))))
         raise TypeError(f"compile() got an unknown option '{unknown[0]}'; known are {known}")
+    if isinstance(weights, str):
+        raise TypeError(f"compile() got weights={weights!r}; give a sequence of names or positions, as in weights=({weights!r},)")
     wanted = Options(**options)
     seconds: dict[str, float] = {}
     clock = time.perf_counter()

@@ -38,6 +38,13 @@ def test_options_out_of_range_are_named(option: dict[str, Any]) -> None:
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(TypeError, match="unknown option 'tuned'"):
         cleave.compile(doubled, torch.ones(3), tuned=True)
+    with pytest.raises(TypeError, match=r"unknown option 'weigths'; known are dynamic_shapes, hints, weights, target, split"):
+        cleave.compile(doubled, torch.ones(3), weigths=("x",))
+
+
+def test_weights_are_names_and_no_text() -> None:
+    with pytest.raises(TypeError, match=r"weights='x'; give a sequence of names or positions, as in weights=\('x',\)"):
+        cleave.compile(doubled, torch.ones(3), weights="x")
 
 
 def test_gradients_are_refused_and_not_dropped() -> None:

@@ -136,6 +136,11 @@ def report(options: Namespace) -> int:
         return _refused(missing())
     if getattr(options, "target", "h200") not in TARGETS:
         return _refused(f"unknown target '{options.target}'; known are {', '.join(TARGETS)}")
+    if getattr(options, "model", False):
+        measuring = {"--json": options.json, "--plot": options.plot, "--merge": options.merge, "--keep-cache": options.keep_cache}
+        given = [name for name, value in {**measuring, "--max-autotune": options.max_autotune}.items() if value]
+        if given:
+            return _refused(f"{given[0]} is about what is measured, and --model measures nothing; leave one of them out")
     found = command(options)
     if options.merge:
         try:
@@ -149,7 +154,7 @@ def report(options: Namespace) -> int:
     else:
         cases = filtered(found.cases, options)
         if not cases:
-            return _refused(NO_CASE)
+            return _no_case(found.cases)
         if getattr(options, "model", False):
             return model.report(cases, options.target, options.seconds)
         if not torch.cuda.is_available():
@@ -168,12 +173,16 @@ def report(options: Namespace) -> int:
 def _swept(options: Namespace) -> int:
     cases = filtered(subgraphs.cases(options.shapes), options)
     if not cases:
-        return _refused(NO_CASE)
+        return _no_case(subgraphs.cases(options.shapes))
     if options.seed is not None and options.limit is None:
         return _refused("--seed says which configurations --limit takes; give --limit")
     if not torch.cuda.is_available() or torch.version.hip is not None:
         return _refused(NO_GPU)
     return sweep_report.report(cases, options)
+
+
+def _no_case(known: Sequence[Case]) -> int:
+    return _refused(f"{NO_CASE}; there are {', '.join(case.name for case in known)}")
 
 
 def _refused(why: str) -> int:

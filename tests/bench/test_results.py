@@ -343,16 +343,21 @@ def test_rows_may_lack_facts_that_earlier_versions_did_not_keep(tmp_path: Path) 
     ("arguments", "message"),
     [
         (["subgraphs", "--name", "nothing"], "no case is of that name, phase and size"),
-        (["masks", "--only", "nothing"], "no case is of that name, phase and size"),
+        (["masks", "--only", "nothing"], "no case is of that name, phase and size; there are causal 4096, window 4096"),
         (["subgraphs", "--model", "--target", "abacus"], "unknown target 'abacus'; known are a100"),
+        *[
+            (["subgraphs", "--model", *option], f"{option[0]} is about what is measured, and --model measures nothing")
+            for option in (["--json", "{tmp}/a"], ["--plot", "{tmp}/a"], ["--merge", "{tmp}/a"], ["--keep-cache"], ["--max-autotune"])
+        ],
         *[
             pytest.param([name], "no CUDA device was found", marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"))
             for name in ("programs", "subgraphs", "masks", "dynamic")
         ],
     ],
 )
-def test_what_cannot_be_measured(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cleave_bench.main(arguments) == 2
+def test_what_cannot_be_measured(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cleave_bench.main([argument.replace("{tmp}", str(tmp_path)) for argument in arguments]) == 2
+    assert not list(tmp_path.iterdir())
     error = capsys.readouterr().err
     assert error.startswith("cleave-bench: error: ") and message in error and error.count("\n") == 1
 

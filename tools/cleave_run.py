@@ -27,7 +27,9 @@ from xdsl.universe import XDSL_UNIVERSE
 from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
+from cleave.extents import sizes_of
 from cleave.files import end_quietly, read, told, write
+from cleave.layouts import without_axes
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import TOLERANCES, rounded
 from cleave.universe import CLEAVE_UNIVERSE
@@ -296,6 +298,19 @@ def execute(args: argparse.Namespace) -> int:
     return 0 if accepted else 1
 
 
+def _laid_out(program: Runnable, sizes: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """The name, dtype and layout of arguments and results; layouts without axes of size 1, as where these were folded away."""
+    unit = {name for name, size in sizes_of(program.extents, sizes).items() if size == 1}
+    return [(slot.name, slot.dtype, without_axes(slot.layout, unit)) for slot in (*program.inputs, *program.outputs)]
+
+
+def _difference(ours: Sequence[tuple[str, str, str]], theirs: Sequence[tuple[str, str, str]]) -> str:
+    if len(ours) != len(theirs):
+        return f"how many arguments and results they have, {len(ours)} and {len(theirs)}"
+    one, other = next(pair for pair in zip(ours, theirs, strict=True) if pair[0][1:] != pair[1][1:])
+    return f'\'{one[0]}\', which is {one[1]} "{one[2]}" in one and {other[1]} "{other[2]}" in the other'
+
+
 def _compared(
     program: Runnable,
     results: Sequence[Array],
@@ -306,11 +321,11 @@ def _compared(
     tolerance: float | None,
 ) -> bool:
     """Prints the errors of the results against another program on the same inputs; true if all are within the tolerance."""
-    shapes = [(slot.dtype, slot.layout) for slot in (*program.inputs, *program.outputs)]
-    if shapes != [(slot.dtype, slot.layout) for slot in (*other.inputs, *other.outputs)]:
-        raise CleaveError(None, f"@{program.name} and @{other.name} differ in the dtypes or layouts of arguments or results")
     own = {symbol.name for symbol in other.symbols}
     others = other.sizes({name: size for name, size in sizes.items() if name in own})
+    ours, theirs = _laid_out(program, sizes), _laid_out(other, others)
+    if [entry[1:] for entry in ours] != [entry[1:] for entry in theirs]:
+        raise CleaveError(None, f"@{program.name} and @{other.name} differ in {_difference(ours, theirs)}", "compare what takes the same")
     precision = precision_of(other, asked)
     expected = run(other, arrays, others, precision)
     if tolerance is None:

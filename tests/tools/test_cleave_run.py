@@ -227,3 +227,32 @@ def test_a_malformed_program_is_located(tmp_path: Path, capsys: pytest.CaptureFi
     path.write_text(PRODUCT.replace("over [n]", "over [z]"))
     assert cleave_run.main([str(path)]) == 1
     assert capsys.readouterr().err.startswith(f"{path}:4:3: error: alg.contract: ")
+
+
+ATTENTION = """
+alg.graph @attention axes [m = ?, n = 1, d = 8]
+    (%q: !alg.tensor<[m, d], f32>, %k: !alg.tensor<[n, d], f32>, %v: !alg.tensor<[n, d], f32> layout "d n") -> (!alg.tensor<[m, d], f32>) {
+  %s = alg.contract %q, %k over [d] : !alg.tensor<[m, n], f32>
+  %o = alg.contract %s, %v over [n] : !alg.tensor<[m, d], f32>
+  alg.yield %o : !alg.tensor<[m, d], f32>
+}
+"""
+
+
+@pytest.mark.parametrize("passes", ["alg-fold-unit-axes", "alg-fold-unit-axes,alg-superoptimize,alg-stabilize,convert-alg-to-sched"])
+def test_what_is_without_axes_of_size_1_is_compared_with_what_has_them(
+    passes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after, other = (tmp_path / f"{name}.mlir" for name in ("before", "after", "other"))
+    before.write_text(ATTENTION)
+    assert cleave_opt.main([str(before), "-p", passes, "-o", str(after)]) == 0
+    for one, two in ((after, before), (before, after)):
+        assert cleave_run.main([str(one), "--dims", "m=5", "--compare", str(two)]) == 0
+    other.write_text(
+        ATTENTION.replace('layout "d n"', 'layout "n d"').replace(
+            "%q: !alg.tensor<[m, d], f32>", '%q: !alg.tensor<[m, d], f32> layout "d m"'
+        )
+    )
+    capsys.readouterr()
+    assert cleave_run.main([str(after), "--dims", "m=5", "--compare", str(other)]) == 1
+    assert 'differ in \'q\', which is f32 "m d" in one and f32 "d m" in the other' in capsys.readouterr().err

@@ -249,7 +249,8 @@ class Compiled:
     def text(self, level: str) -> str:
         """
         The program at a level: alg, alternatives, stabilized, sched, tt, triton or ttir. From sched on, variants follow one another,
-        each after a line that says for which sizes it was made, and which of them are fixed.
+        each after a line that says for which sizes it was made, and which of them are fixed. Up to there what was searched with fixed
+        sizes follows the program for all, after a line that says which.
 
         Raises: ValueError for another level.
         """
@@ -316,8 +317,9 @@ def compile(
     `dynamic_shapes` is as for torch.export; `hints` gives sizes of dynamic dimensions to tune for, by symbol name, in place of the
     examples' sizes; for each entry a schedule is made, and a call takes the one that is predicted fastest for its sizes, by times
     measured at and between all the entries where there is a GPU to time on. A size that an entry gives as 1 is a constant in its schedule
-    and in the search for its algebra; other sizes then do not take it. That is so unless it is a batch: a dimension of every input and
-    result, as rows of attention are not. Where every entry has such constants a schedule without them is made for the first as well.
+    and, unless weights are prepared, in the search for its algebra; other sizes then do not take it. That is so unless it is a batch: a
+    dimension of every input and result, as rows of attention are not. Where every entry has such constants a schedule without them is
+    made for the first as well.
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
     present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
@@ -350,6 +352,14 @@ def compile(
         captured = capture(function, example_inputs, dynamic_shapes, weights)
     bindings = captured.bindings
     graph = with_hints(captured.graph, hints or ())
+    for hint in hints or ():
+        broken = next(
+            (one for one in bindings.conditions if {*one.left.symbols, *one.right.symbols} <= set(hint) and not one.holds(hint)), None
+        )
+        if broken is not None:
+            where = ", ".join(f"{name} = {value}" for name, value in hint.items())
+            found = f"no call has {where}: {broken.left.text} {broken.relation} {broken.right.text} is assumed"
+            raise CleaveError(None, found, "give hints of sizes that calls have", op=graph.name)
     asked = weights_of(bindings) if wanted.prepare else frozenset[int]()
     if asked:
         graph = replace(graph, inputs=tuple(replace(entry, weight=place in asked) for place, entry in enumerate(graph.inputs)))
@@ -370,7 +380,7 @@ def compile(
     if choice is None:
         views = bindings.views(flat, symbols)
         with collected() as remarks:
-            choice = chosen(module, text, views, symbols, points, machine, settings, store, lap)
+            choice = chosen(module, text, views, symbols, points, machine, settings, store, lap, bindings.able)
         choice = replace(choice, remarks=tuple(remarks))
         store.put("programs", key, choice)
         lap("store")

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 
 from .bridge.alg import graph_op, graphs_of
 from .bridge.sched import module_of
-from .dialects.alg import GraphOp
+from .dialects.alg import AlternativesOp, GraphOp
 from .errors import CleaveError
 from .graph import Graph
 from .layouts import contiguous_strides, memory_shape
@@ -111,11 +111,12 @@ def chosen(
     settings: Mapping[str, Any],
     store: Store,
     lap: Callable[[str], None],
+    able: Callable[[Mapping[str, int]], bool],
 ) -> Choice:
     """
     What to run for the graph in a module, which is changed; `text` is the module's. `inputs` are in memory layout. A schedule is made for
     each of the `points`, values of symbols, and another for the first where else each has symbols fixed: one with such constants is
-    searched anew with them. `lap` is told of every stage that ends.
+    searched anew with them. `lap` is told of every stage that ends; `able` says of values of the symbols whether there are such calls.
 
     Raises: CleaveError where there is none.
     """
@@ -150,7 +151,7 @@ def chosen(
             made = [*made, _variant(found, sizes, graph, parts, inputs, symbols, machine, settings, store, lap, clock, fixed)]
         made = distinct(made)
         if len(made) > 1 and clock is not None and machine.device is not None:
-            graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols)]
+            graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols, able)]
             with store.lock(f"gpu{machine.device}", PATIENCE):
                 made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
             lap("times")
@@ -164,9 +165,16 @@ def chosen(
 
 
 def compared(
-    points: Sequence[Mapping[str, int]], graph: Graph, made: Sequence[Variant], symbols: Mapping[str, int]
+    points: Sequence[Mapping[str, int]],
+    graph: Graph,
+    made: Sequence[Variant],
+    symbols: Mapping[str, int],
+    able: Callable[[Mapping[str, int]], bool],
 ) -> list[Mapping[str, int]]:
-    """The points, and combinations of their sizes at which the fastest variant is not predicted to take longer than at any of them."""
+    """
+    The points, and combinations of their sizes at which the fastest variant is not predicted to take longer than at any of them, as far
+    as there are such calls.
+    """
 
     def seconds(point: Mapping[str, int]) -> float:
         at = {**symbols, **point}
@@ -174,7 +182,7 @@ def compared(
 
     most = max(seconds(point) for point in points)
     between = crossed(points, {symbol.name: symbol.multiple_of for symbol in graph.symbols})
-    return [*points, *(point for point in between if seconds(point) <= most)]
+    return [*points, *(point for point in between if able({**symbols, **point}) and seconds(point) <= most)]
 
 
 def _specialized(
@@ -237,7 +245,6 @@ def searched(
     The stabilized alternatives of the graph in a module, which is changed, the text of each level up to them, and how many there are.
     Arguments as for `chosen`; whether weights put side by side are worth a copy of them is for candidates that are `timed` to tell.
     """
-    from .dialects.alg import AlternativesOp, GraphOp
     from .passes.alg_concat_weights import AlgConcatWeightsPass
     from .passes.alg_stabilize import AlgStabilizePass
     from .passes.alg_superoptimize import AlgSuperoptimizePass

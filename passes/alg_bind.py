@@ -16,12 +16,12 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from cleave.dialects.alg import AlternativesOp, AxisAttr, ExtentAttr, GraphOp, SymbolAttr
 from cleave.errors import CleaveError
-from cleave.extents import NAME, extent
+from cleave.extents import NAME, Extent, extent
 from cleave.graph import Symbol
 
 
@@ -70,13 +70,22 @@ def bind(graph: GraphOp, sizes: Mapping[str, int], hints: Mapping[str, tuple[int
         if symbol.name not in sizes:
             kept.append(SymbolAttr(replace(symbol, hints=hints.get(symbol.name, symbol.hints))))
     graph.properties["symbols"] = ArrayAttr(kept)
-    graph.properties["axes"] = ArrayAttr([AxisAttr(replace(axis, extent=axis.extent.substituted(sizes))) for axis in graph.declared()])
+    graph.properties["axes"] = ArrayAttr(
+        [AxisAttr(replace(axis, extent=_bound(graph, f"axis '{axis.name}'", axis.extent, sizes))) for axis in graph.declared()]
+    )
     for op in graph.body.walk():
         for name, attr in op.properties.items():
             if isinstance(attr, ExtentAttr):
-                op.properties[name] = ExtentAttr(attr.data.substituted(sizes))
+                op.properties[name] = ExtentAttr(_bound(op, name, attr.data, sizes))
         if isinstance(op, AlternativesOp):
             op.properties["facts"] = ArrayAttr([_bound_facts(facts, sizes) for facts in op.facts])
+
+
+def _bound(op: Operation, what: str, of: Extent, sizes: Mapping[str, int]) -> Extent:
+    try:
+        return of.substituted(sizes)
+    except ValueError as error:
+        raise CleaveError(op, f"{what} is {of.text}: {error} at these sizes", "give others") from None
 
 
 def _check(graph: GraphOp, symbol: Symbol, value: int) -> None:

@@ -7,8 +7,8 @@ Fold axes of size 1, as `linalg-fold-unit-extent-dims` does: tensors lose them, 
       %s = alg.reduce sum %x over [m]                             %s is %x
 
 Equality: exact but for a contraction over such axes alone, which becomes a product in its element type; that is what it computes.
-Left alone: axes that operations rearrange (rename, split, merge, slice, index, pad, concat, gather), and those of a split.
-Every alternative is treated.
+Left alone: axes that operations rearrange (rename, split, merge, slice, index, pad, concat, gather) in any of the alternatives, which
+share arguments and results, and those of a split.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from cleave.dialects.alg import AlternativesOp, GraphOp
 
 @dataclass(frozen=True)
 class AlgFoldUnitAxesPass(ModulePass):
-    """Fold axes of size 1 away, where no operation rearranges them."""
+    """Fold axes of size 1 away, as `alg-bind` makes them, where no operation rearranges them. Memory keeps them, as `1` in layouts."""
 
     name = "alg-fold-unit-axes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
             before = alternatives_of(graph)
-            after = [replace(alternative, graph=without_unit_axes(alternative.graph)) for alternative in before]
+            folded = without_unit_axes([alternative.graph for alternative in before])
+            after = [replace(alternative, graph=body) for alternative, body in zip(before, folded, strict=True)]
             if all(new.graph is old.graph for new, old in zip(after, before, strict=True)):
                 continue
             made = alternatives_op(after) if isinstance(graph.body.block.last_op, AlternativesOp) else graph_op(after[0].graph)

@@ -127,18 +127,16 @@ def test_what_other_processes_do_not_plan_is_planned_in_this_one(monkeypatch: py
 
 def test_variants_are_compared_between_their_sizes_where_that_takes_no_longer_than_at_them() -> None:
     ready = compiled(HINTS)
-    points = compared(HINTS, ready.graph, ready.variants, {"m": 37, "n": 53})
+    points = compared(HINTS, ready.graph, ready.variants, {"m": 37, "n": 53}, lambda at: at["m"] * at["n"] != 64 * 512)
     assert points[:3] == [*HINTS]
     between = [(point["m"], point["n"]) for point in points[3:]]
-    assert {(1, 64), (64, 64)} <= {*between} and (4096, 4096) not in between
+    assert {(1, 64), (64, 64)} <= {*between} and not {(64, 512), (4096, 4096)} & {*between}
 
     def seconds(m: int, n: int) -> float:
         return min(variant.prediction.seconds({"m": m, "n": n}) for variant in ready.variants if variant.takes({"m": m, "n": n}))
 
     most = max(seconds(*hint.values()) for hint in HINTS)
-    assert all(
-        (seconds(m, n) <= most) == ((m, n) in between) for m in (1, 64, 4096) for n in (64, 512, 4096) if {"m": m, "n": n} not in HINTS
-    )
+    assert all((seconds(m, n) <= most) == ((m, n) in between) for m in (1, 64, 4096) for n in (64, 4096) if {"m": m, "n": n} not in HINTS)
 
 
 def test_what_is_known_of_fixed_sizes_is_known_to_the_search() -> None:
@@ -203,6 +201,31 @@ def test_a_prediction_at_the_scheduled_sizes_is_the_estimate() -> None:
 def test_hints_that_are_none(hints: Any, message: str) -> None:
     with pytest.raises(cleave.CleaveError, match=message):
         compiled(hints)
+
+
+def cut(x: Tensor, y: Tensor) -> Tensor:
+    return y.narrow(0, x.shape[0], y.shape[0] - x.shape[0]).exp().sum(0) + x.sum(0)
+
+
+@pytest.mark.parametrize(("least", "hint", "message"), [
+    (0, {"m": 512, "n": 64}, "no call has m = 512, n = 64: -1*m + n >= 0 is assumed; give hints of sizes that calls have"),
+    (2, {"m": 1, "n": 64}, "no call has m = 1, n = 64: m >= 2 is assumed"),
+    (2, {"m": 1}, "no call has m = 1: m >= 2 is assumed"),
+])  # fmt: skip
+def test_hints_that_no_call_has(least: int, hint: dict[str, int], message: str) -> None:
+    shapes = ({0: Dim("m", min=least)}, {0: Dim("n", min=0)})
+    with pytest.raises(cleave.CleaveError, match=re.escape(message)):
+        cleave.compile(cut, torch.randn(37, 8), torch.randn(53, 8), dynamic_shapes=shapes, hints=[hint], cache=False)
+
+
+def test_variants_are_compared_where_calls_may_be() -> None:
+    """The first tensor is no longer than the second."""
+    shapes = ({0: Dim("m", min=0)}, {0: Dim("n", min=0)})
+    hints = ({"m": 8, "n": 64}, {"m": 512, "n": 4096})
+    ready = cleave.compile(cut, torch.randn(37, 8), torch.randn(53, 8), dynamic_shapes=shapes, hints=hints, tune=False)
+    points = compared(hints, ready.graph, ready.variants, {"m": 37, "n": 53}, ready.bindings.able)
+    assert {"m": 8, "n": 512} in points and len(points) > 2
+    assert all(point["m"] <= point["n"] for point in points)
 
 
 def test_threads_may_compile_at_once() -> None:

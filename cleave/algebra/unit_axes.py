@@ -7,7 +7,7 @@ a product, an index along it is 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -19,21 +19,23 @@ _REARRANGING = ("rename", "split", "merge", "slice", "index", "concat", "pad", "
 """Operations that name axes to make others of them."""
 
 
-def without_unit_axes(graph: Graph) -> Graph:
+def without_unit_axes(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """
-    The graph without axes whose size is 1 for every value of the symbols, the same object where there are none.
+    Graphs for one thing, of the same axes, without those whose size is 1 for every value of the symbols; the same objects where there are
+    none.
 
-    Inputs and results lie in memory as before, a dimension of nothing else being `1` in their layouts. Axes that operations rearrange
-    stay: renamed, split, merged, sliced, padded, concatenated, gathered or indexed ones.
+    Inputs and results lie in memory as before, a dimension of nothing else being `1` in their layouts. Axes that operations of any of the
+    graphs rearrange stay: renamed, split, merged, sliced, padded, concatenated, gathered or indexed ones.
     """
-    unit = {axis.name for axis in graph.axes if axis.extent.constant == 1}
-    for axis in graph.axes:
-        if axis.chunk_of is not None:
-            unit -= {axis.name, *axis.chunk_of}
-    for op in graph.ops:
-        if op.kind in _REARRANGING:
-            unit -= _named(op.attr)
-    return _without(graph, unit) if unit else graph
+    unit = {axis.name for graph in graphs for axis in graph.axes if axis.extent.constant == 1}
+    for graph in graphs:
+        for axis in graph.axes:
+            if axis.chunk_of is not None:
+                unit -= {axis.name, *axis.chunk_of}
+        for op in graph.ops:
+            if op.kind in _REARRANGING:
+                unit -= _named(op.attr)
+    return tuple(_without(graph, unit) for graph in graphs) if unit else tuple(graphs)
 
 
 def _named(attr: Attr) -> set[str]:

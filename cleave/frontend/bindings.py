@@ -234,6 +234,10 @@ class Bindings:
         """A view for each graph input. Shapes: the dimensions of its layout."""
         return [entry.view(self.tensor(entry.source, flat), symbols) for entry in self.inputs]
 
+    def able(self, symbols: Mapping[str, int]) -> bool:
+        """Whether calls may have these values of all symbols, by what the traced program assumed."""
+        return all(condition.holds(symbols) for condition in self.conditions)
+
     def results(self, flat: Sequence[Any], made: Sequence[torch.Tensor]) -> Any:
         """The call's result from the tensors of the graph's results, each of the shape of its `OutputBinding`."""
         out: list[Any] = []

@@ -50,6 +50,9 @@ _STRAYING = frozenset(["BRX", "BRXU", "CALL", "JCAL", "JMP", "JMX", "JMXU", "LEP
 
 _ALL = (1 << 256) - 1
 
+_LONGEST = 1000
+"""A line of so many characters is no instruction."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnsetRead:
@@ -178,7 +181,7 @@ def _sections(text: str) -> Iterator[tuple[list[_Instruction], dict[str, int]]]:
             yield instructions, labels
             instructions, labels = [], {}
         elif found := _ADDRESS.match(line):
-            address, known = int(found.group(1), 16), _INSTRUCTION.match(line, found.end())
+            address, known = int(found.group(1), 16), _INSTRUCTION.match(line, found.end()) if len(line) < _LONGEST else None
             instructions.append(_instruction(address, *known.groups()) if known else _Instruction(address, _ALL, strays=True))
         elif found := _LABEL.match(line):
             labels[found.group(1)] = len(instructions)

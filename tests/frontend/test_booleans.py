@@ -27,6 +27,7 @@ FORMS = (
     "{0}.sum({d}, keepdim=True, dtype=torch.bool) + {1}", "{0}.tril() + {1}", "{0}.mT * {1}", "{0}.gather({d}, {1}.long())",
     "{0}.isinf() | {1}", "{0}.isfinite() & {1}", "({0}.sum({d}, keepdim=True) > 2) + {1}",
 )  # fmt: skip
+REDUCTIONS = ("{0}.any(0)", "{0}.all(0)", "{0}.any()", "{0}.all()", "{0}.sum(0, dtype=torch.bool)", "({0} | {0}.any(0))")
 RESULTS = ("{0}", "{0}.sum(-1)", "{0}.amax(0)", "{0}.amin(1)", "{0}.all()", "{0} + 1", "{0} * 1.5", "({0} * {1}).sum(0)")
 
 
@@ -71,3 +72,14 @@ def test_random_programs_on_booleans_run() -> None:
 def test_arithmetic_that_booleans_have_not_is_refused(function: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(CleaveError, match=r"test_booleans\.py:\d+: error: .*booleans? .*not supported|not supported for .*bool"):
         capture(function, (torch.ones(3, 3, dtype=torch.bool),))
+
+
+@pytest.mark.parametrize("form", REDUCTIONS)
+def test_of_nothing_none_holds_and_all_do(form: str) -> None:
+    """Whatever dimension is empty, and where none is."""
+    function = eval(f"lambda x: {form.format('x')}")
+    m, n = torch.export.Dim("m", min=0), torch.export.Dim("n", min=0)
+    ready = cleave.compile(function, torch.rand(5, 8) > 0.5, dynamic_shapes=({0: m, 1: n},))
+    for shape in ((0, 8), (3, 0), (0, 0), (4, 3)):
+        for x in (torch.zeros(shape, dtype=torch.bool), torch.ones(shape, dtype=torch.bool), torch.rand(shape) > 0.5):
+            torch.testing.assert_close(ready(x), function(x))

@@ -56,6 +56,16 @@ def test_hints_replace_hints() -> None:
     assert graph.symbols == (Symbol("m", (512,)), Symbol("n", (16, 4096), 16, True))
 
 
+def test_sizes_that_make_an_extent_negative_are_refused() -> None:
+    text = """
+alg.graph @cut axes [m = ?, r = m - 2] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[r], f32>) {
+  %y = alg.slice %x m into r from 2 step 1 : !alg.tensor<[r], f32>
+  alg.yield %y : !alg.tensor<[r], f32>
+}"""
+    with pytest.raises(CleaveError, match=r"program.mlir:2:1: error: alg.graph: axis 'r' is m - 2: extent -1 is negative at these sizes"):
+        bound(text, "m=1")
+
+
 @pytest.mark.parametrize(("sizes", "message"), [
     ("n=17", "program.mlir:2:1: error: alg.graph: size 17 of symbol 'n' is not a multiple of 16; give one that is"),
     ("n=0", "size 0 of symbol 'n', which is positive; give a positive size"),

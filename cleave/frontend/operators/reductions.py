@@ -32,7 +32,8 @@ def reduced(cx: Lowering, kind: str, value: Value, dims: Sequence[int], *, keepd
     if out_dtype == torch.bool:
         bits = Value(value.dims, cx.cast(cx.cast(value.node, "i1"), "i32"), torch.int32)
         out = reduced(cx, "min" if kind == "min" else "max", bits, dims, keepdim=keepdim)
-        return Value(out.dims, cx.cast(out.node, "i1"), torch.bool)
+        # Of no elements the least and the largest integer come out, for false and true.
+        return Value(out.dims, cx.node("compare", (out.node, cx.number(0, out.node.dtype)), "i1", ("gt",)), torch.bool)
     node: Node = cx.cast(value.node, cx.working(out_dtype)) if value.node.dtype != "index" or kind == "sum" else value.node
     held = set(cx.data(node))
     leaves = [leaf for at in dims for leaf in cx.atoms.leaves(value.dims[at])]

@@ -353,13 +353,7 @@ def compile(
     bindings = captured.bindings
     graph = with_hints(captured.graph, hints or ())
     for hint in hints or ():
-        broken = next(
-            (one for one in bindings.conditions if {*one.left.symbols, *one.right.symbols} <= set(hint) and not one.holds(hint)), None
-        )
-        if broken is not None:
-            where = ", ".join(f"{name} = {value}" for name, value in hint.items())
-            found = f"no call has {where}: {broken.left.text} {broken.relation} {broken.right.text} is assumed"
-            raise CleaveError(None, found, "give hints of sizes that calls have", op=graph.name)
+        bindings.check_hint(hint)
     asked = weights_of(bindings) if wanted.prepare else frozenset[int]()
     if asked:
         graph = replace(graph, inputs=tuple(replace(entry, weight=place in asked) for place, entry in enumerate(graph.inputs)))

@@ -24,10 +24,9 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from cleave.beside import beside
-from cleave.bridge.alg import alternatives_of, alternatives_op
+from cleave.bridge.alg import alternatives_of, replace_graph
 from cleave.dialects.alg import GraphOp
 
 
@@ -54,8 +53,5 @@ def _widen(op: GraphOp, exact: bool) -> None:
         if made is not None:
             name = f"{alternative.name} beside"
             if all(other.name != name for other in before):
-                whole = alternatives_op([*before[:place], replace(alternative, name=name, graph=made), *before[place:]])
-                whole.location = op.location
-                whole.attributes |= op.attributes
-                Rewriter.replace_op(op, whole)
+                replace_graph(op, [*before[:place], replace(alternative, name=name, graph=made), *before[place:]])
             return

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from cleave.algebra import without_unit_axes
-from cleave.bridge.alg import alternatives_of, alternatives_op, graph_op
+from cleave.bridge.alg import alternatives_of, replace_graph
 from cleave.dialects.alg import AlternativesOp, GraphOp
 
 
@@ -36,9 +35,5 @@ class AlgFoldUnitAxesPass(ModulePass):
             before = alternatives_of(graph)
             folded = without_unit_axes([alternative.graph for alternative in before])
             after = [replace(alternative, graph=body) for alternative, body in zip(before, folded, strict=True)]
-            if all(new.graph is old.graph for new, old in zip(after, before, strict=True)):
-                continue
-            made = alternatives_op(after) if isinstance(graph.body.block.last_op, AlternativesOp) else graph_op(after[0].graph)
-            made.location = graph.location
-            made.attributes |= graph.attributes
-            Rewriter.replace_op(graph, made)
+            if folded[0] is not before[0].graph:
+                replace_graph(graph, after, isinstance(graph.body.block.last_op, AlternativesOp))

@@ -25,10 +25,9 @@ from dataclasses import dataclass, replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from cleave.algebra import stabilized
-from cleave.bridge.alg import Alternative, alternatives_of, alternatives_op, graph_op
+from cleave.bridge.alg import Alternative, alternatives_of, replace_graph
 from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.remarks import remark
 
@@ -56,7 +55,4 @@ def _stabilize(op: GraphOp) -> None:
         remark(note if len(before) == 1 else f"{note} ({count} of {len(before)} alternatives)")
     if all(new.graph is old.graph for new, old in zip(after, before, strict=True)):
         return
-    made = alternatives_op(after) if isinstance(op.body.block.last_op, AlternativesOp) else graph_op(after[0].graph)
-    made.location = op.location
-    made.attributes |= op.attributes
-    Rewriter.replace_op(op, made)
+    replace_graph(op, after, isinstance(op.body.block.last_op, AlternativesOp))

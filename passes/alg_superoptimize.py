@@ -31,10 +31,9 @@ from pathlib import Path
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from cleave.algebra import gate
-from cleave.bridge.alg import Alternative, alternatives_op, graph_of
+from cleave.bridge.alg import Alternative, graph_of, replace_graph
 from cleave.dialects.alg import AlternativesOp, GraphOp
 from cleave.errors import CleaveError, place_of
 from cleave.remarks import remark
@@ -210,7 +209,4 @@ def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool, workers: Wo
         remark(f"{place_of(op) or op.sym_name.data}: remark: alg.graph: {text}")
     kept = (result.alternatives[0], *others)
     found = [Alternative(entry.name, entry.graph, entry.flops, entry.bytes, entry.phases) for entry in kept]
-    made = alternatives_op(found)
-    made.location = op.location
-    made.attributes |= op.attributes
-    Rewriter.replace_op(op, made)
+    replace_graph(op, found)

@@ -208,9 +208,9 @@ def cut(x: Tensor, y: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("least", "hint", "message"), [
-    (0, {"m": 512, "n": 64}, "no call has m = 512, n = 64: -1*m + n >= 0 is assumed; give hints of sizes that calls have"),
-    (2, {"m": 1, "n": 64}, "no call has m = 1, n = 64: m >= 2 is assumed"),
-    (2, {"m": 1}, "no call has m = 1: m >= 2 is assumed"),
+    (0, {"m": 512, "n": 64}, "no call has m = 512, n = 64: the program was traced for -1*m + n >= 0; give hints of sizes that calls have"),
+    (2, {"m": 1, "n": 64}, "no call has m = 1, n = 64: the program was traced for m >= 2"),
+    (2, {"m": 1}, "no call has m = 1: the program was traced for m >= 2"),
 ])  # fmt: skip
 def test_hints_that_no_call_has(least: int, hint: dict[str, int], message: str) -> None:
     shapes = ({0: Dim("m", min=least)}, {0: Dim("n", min=0)})

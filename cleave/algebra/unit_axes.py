@@ -13,9 +13,9 @@ from typing import cast
 
 from ..graph import Attr, Builder, Graph, Op
 from ..layouts import without_axes
-from .dtypes import FLOATS
+from .dtypes import FLOATS, MOVES
 
-_REARRANGING = ("rename", "split", "merge", "slice", "index", "concat", "pad", "gather")
+_REARRANGING = frozenset(MOVES) - {"shift"}
 """Operations that name axes to make others of them."""
 
 

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ..dialects.alg import OPERATIONS, AlgOp, AlternativesOp, GraphOp, TensorType, YieldOp, tensor
 from ..errors import CleaveError, place_of
@@ -93,6 +94,18 @@ def graph_op(graph: Graph) -> GraphOp:
     block = Block(arg_types=[tensor(entry.axes, entry.dtype) for entry in graph.inputs])
     _add_body(graph, block, block.args)
     return _graph_op(graph, block)
+
+
+def replace_graph(op: GraphOp, alternatives: Sequence[Alternative], several: bool = True) -> None:
+    """
+    Puts alternatives in the place of a graph, with its location and attributes; the only one as a plain body where there are not `several`.
+
+    Raises: ValueError as `alternatives_op`.
+    """
+    made = alternatives_op(alternatives) if several else graph_op(alternatives[0].graph)
+    made.location = op.location
+    made.attributes |= op.attributes
+    Rewriter.replace_op(op, made)
 
 
 def alternatives_op(alternatives: Sequence[Alternative]) -> GraphOp:

@@ -234,6 +234,14 @@ class Bindings:
         """A view for each graph input. Shapes: the dimensions of its layout."""
         return [entry.view(self.tensor(entry.source, flat), symbols) for entry in self.inputs]
 
+    def check_hint(self, hint: Mapping[str, int]) -> None:
+        """Looks at values of some symbols. Raises: CleaveError where no call has them, by what was assumed of these alone."""
+        for condition in self.conditions:
+            if {*condition.left.symbols, *condition.right.symbols} <= set(hint) and not condition.holds(hint):
+                where = ", ".join(f"{name} = {value}" for name, value in hint.items())
+                text = f"no call has {where}: the program was traced for {condition.left} {condition.relation} {condition.right}"
+                raise CleaveError(None, text, "give hints of sizes that calls have")
+
     def able(self, symbols: Mapping[str, int]) -> bool:
         """Whether calls may have these values of all symbols, by what the traced program assumed."""
         return all(condition.holds(symbols) for condition in self.conditions)

@@ -29,13 +29,11 @@ from cleave.schedule.program import Program
 PATIENCE = 60.0
 IDLE = 20.0
 MOST = 16
-
-
 Answer = TypeVar("Answer")
 
 
 class BuildError(RuntimeError):
-    """A program could not be lowered or compiled, or whatever else was asked not be done."""
+    """What was asked could not be done: a program could not be lowered or compiled, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class Builders:
             job.result.set_exception(BuildError(f"no process could be started: {error}"))
             return None
         except (PicklingError, AttributeError, RecursionError, TypeError) as error:
-            job.result.set_exception(BuildError(f"what is asked cannot be sent: {error}"))
+            job.result.set_exception(BuildError(f"what is asked, or the answer, cannot be sent: {error}"))
             return peer
         if isinstance(reply, Done):
             job.result.set_result(reply.result)

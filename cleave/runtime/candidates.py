@@ -167,7 +167,7 @@ class Candidates:
     def sound(self, candidate: Candidate) -> bool:
         """
         Whether nothing is found wrong with the machine code of a candidate, for one that is not run before it is chosen; else it is
-        dropped, and the way of that kernel is out.
+        dropped, and the way of that kernel is out. Raises: UnreadableError.
         """
         for way in self.ways(candidate.trial):
             why = wrong_code(self.binaries[way])

@@ -83,9 +83,13 @@ class _Instruction:
     strays: bool = False
 
 
+class UnreadableError(RuntimeError):
+    """Machine code cannot be read here."""
+
+
 def wrong_code(binary: Binary) -> str:
     """
-    What is wrong with the machine code of a kernel, empty where nothing is found or it cannot be read here.
+    What is wrong with the machine code of a kernel, empty where nothing is found. Raises: UnreadableError.
 
     Only what has warp-group products is looked at: wrong code was met with these alone, and to read all would take longer than to
     compile what is small.
@@ -95,10 +99,10 @@ def wrong_code(binary: Binary) -> str:
 
 
 def disassembly(cubin: bytes) -> str:
-    """The text of machine code, empty where Triton comes without a disassembler or that cannot read it. Takes half a second."""
+    """The text of machine code. Takes half a second. Raises: UnreadableError where Triton has no disassembler, or that cannot read it."""
     tool = _disassembler()
     if not tool:
-        return ""
+        raise UnreadableError("Triton comes without nvdisasm")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -106,8 +110,8 @@ def disassembly(cubin: bytes) -> str:
             # Where branches through a table lead is not needed, and takes time to find.
             command = [tool, "--print-code", "--no-dataflow", file.name]
             made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE, errors="replace")
-        except (OSError, subprocess.SubprocessError):
-            return ""
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UnreadableError(f"nvdisasm cannot read it: {type(error).__name__}") from error
     return made.stdout
 
 

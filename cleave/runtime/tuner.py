@@ -21,6 +21,7 @@ from cleave.runtime.build import Built
 from cleave.runtime.cache import Store, key_of
 from cleave.runtime.candidates import LATE, Candidate, Candidates, Pool, Space, Way, code_of
 from cleave.runtime.clock import Clock, Hung
+from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.progress import Progress
 from cleave.runtime.proposals import time_of
 from cleave.runtime.race import Standing, race
@@ -332,8 +333,15 @@ class Tuner:
         return self._spilling(trials)
 
     def _sound(self, state: Candidate) -> bool:
-        """Whether a candidate that is not run before it is chosen has code that nothing is found wrong with; it is told of if not."""
-        sound = self._made.sound(state)
+        """
+        Whether a candidate that is not run before it is chosen has code that nothing is found wrong with. It is told of if not, or where
+        that cannot be seen.
+        """
+        try:
+            sound = self._made.sound(state)
+        except UnreadableError as error:
+            self._remarks.append(f"the machine code of what is chosen was not looked at: {error}")
+            return True
         if not sound:
             self._remarks.append(f"a candidate was dropped: {state.dropped}: {self.space.text(state.trial)}")
         return sound

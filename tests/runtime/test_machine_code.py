@@ -13,7 +13,7 @@ from cleave.runtime import machine_code
 from cleave.runtime.binary import Binary
 from cleave.runtime.compile import compile_module
 from cleave.runtime.execute import executable
-from cleave.runtime.machine_code import disassembly, unset_reads, wrong_code
+from cleave.runtime.machine_code import UnreadableError, disassembly, unset_reads, wrong_code
 from cleave.schedule.program import Program
 from tests import tile_programs
 
@@ -244,11 +244,15 @@ def test_nothing_is_reported_of_real_kernels(program: Program) -> None:
         assert wrong_code(kernel.binary) == ""
 
 
-def test_what_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert wrong_code(kernel(1, b"no machine code")) == ""
-    for tool in ("", "/nowhere/nvdisasm"):
-        monkeypatch.setattr(machine_code, "_disassembler", lambda tool=tool: tool)
-        assert disassembly(b"") == ""
+def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnreadableError, match=r"^nvdisasm cannot read it: CalledProcessError$"):
+        wrong_code(kernel(1, b"no machine code"))
+    monkeypatch.setattr(machine_code, "_disassembler", lambda: "")
+    with pytest.raises(UnreadableError, match=r"^Triton comes without nvdisasm$"):
+        disassembly(b"")
+    monkeypatch.setattr(machine_code, "_disassembler", lambda: "/nowhere/nvdisasm")
+    with pytest.raises(UnreadableError, match=r"^nvdisasm cannot read it: FileNotFoundError$"):
+        disassembly(b"")
 
 
 def kernel(wgmma: int, image: bytes = b"") -> Binary:

@@ -13,6 +13,7 @@ from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.binary import Binary
 from cleave.runtime.cache import Store
+from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS
 from cleave.schedule.targets import TARGETS
@@ -240,6 +241,16 @@ def test_what_is_timed_is_compared_and_its_code_not_read(looked: Callable[..., l
     """Reading takes as long as compiling."""
     seen = looked((0, 0, 0))
     assert tuned(single(1, 2), FakePool(), FakeClock({"0:0": 1.0, "0:1": 2.0})).program.notes == ("0:0",) and seen == []
+
+
+def test_code_that_cannot_be_read_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(binary: Binary) -> str:
+        raise UnreadableError("Triton comes without nvdisasm")
+
+    monkeypatch.setattr(candidates, "wrong_code", unreadable)
+    result = tuned(single(1, 2), FakePool())
+    assert result.program.notes == ("0:0",)
+    assert result.remarks == ("the machine code of what is chosen was not looked at: Triton comes without nvdisasm",)
 
 
 def test_of_what_spills_wrong_code_is_not_used(looked: Callable[..., list[tuple[int, int, int]]]) -> None:

@@ -15,11 +15,9 @@ from torch import Tensor
 import cleave
 
 from ..api import Compiled, Report
+from ..runtime.tuner import FAVOURITES
 from ..schedule.program import Launch, LibraryCall
 from .cases import Case
-
-FIRST = 8
-"""How many candidates the cost model likes best, for its regret."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class Compilation:
     What compiling a case took and gave.
 
     `seconds` is the first time, None where it came from the cache; `again` the second time, in the same process; `stages` are those of
-    the first. `kernels` and `calls` count launches and library calls. `regret` is how much longer the best of the `FIRST` candidates
-    that the model likes best takes than the best of all, as a part; None where nothing was timed. `timed` counts candidates.
+    the first. `kernels` and `calls` count launches and library calls. `regret` is how much longer the best of the model's
+    favourites takes than the best of all, as a part; None where nothing was timed. `timed` counts candidates.
     """
 
     seconds: float | None
@@ -75,16 +73,18 @@ def compilation(ready: Compiled, report: Report, seconds: float | None, again: f
     )
 
 
-def regret(report: Report, first: int = FIRST) -> float | None:
+def regret(report: Report) -> float | None:
     """
-    How much longer the best of the model's first candidates takes than the best of all, as a part; None where none was timed. What streams
-    an input is left out: any of them may, which the model does not rank.
+    How much longer the best of the model's favourites takes than the best of all, which is what was chosen, as a part; None where none was
+    timed. What streams an input is left out: any of them may, which the model does not rank.
     """
     timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped and not entry.streaming]
     ranked = sorted((entry.rank, entry.measured or 0.0) for entry in timed if entry.rank is not None)
     if not ranked:
         return None
-    return min(measured for _, measured in ranked[:first]) / min(entry.measured or 0.0 for entry in timed) - 1
+    chosen = report.candidates[0]
+    best = chosen.measured if chosen in timed else min(entry.measured or 0.0 for entry in timed)
+    return max(0.0, min(measured for _, measured in ranked[:FAVOURITES]) / (best or 1.0) - 1)
 
 
 def _timed(case: Case, inputs: Sequence[Tensor], options: Mapping[str, Any]) -> tuple[Compiled, float]:

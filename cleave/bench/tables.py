@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .compiling import FIRST
+from ..runtime.tuner import FAVOURITES
 from .results import GRAPH, OURS, PLAIN, Row, geometric_mean
 from .timing import FLUSHES
 
@@ -155,7 +155,7 @@ def _regrets(rows: Sequence[Row], most: Callable[[Row], float]) -> list[str]:
     high = [f"{case} {regret:.1%} (goal {limit:.0%})" for case, (regret, limit) in known.items() if regret > limit]
     if not known:
         return []
-    told = f"the best of the model's first {FIRST} is near enough to the best of all in {len(known) - len(high)} of {len(known)} rows"
+    told = f"the best of the model's first {FAVOURITES} is near enough to the best of all in {len(known) - len(high)} of {len(known)} rows"
     return [f"{told}; not in {', '.join(high)}" if high else told]
 
 

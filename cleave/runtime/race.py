@@ -2,8 +2,7 @@
 Which of several programs is fastest, in as few runs as that takes.
 
 Programs are run one after another, round after round, each round from another one on, so that what changes the clock of a GPU changes
-all alike. Those that
-are clearly behind drop out; it ends when one is left, when those left cannot be told apart, or when time is up.
+all alike. Those that are clearly behind drop out; it ends when one is left, when those left cannot be told apart, or when time is up.
 """
 
 from __future__ import annotations
@@ -60,25 +59,22 @@ def race(
     numbers: Sequence[int],
     sample: Callable[[Sequence[int]], Sequence[float]],
     out_of_time: Callable[[], bool],
-    least: int = 0,
 ) -> Standing:
     """
-    Runs the programs until the fastest is known, all of them at least so many times. `sample` runs each of those it is given once, and
-    gives their times.
+    Runs the programs until the fastest is known. `sample` runs each of those it is given once, and gives their times.
 
     Raises: what `sample` raises.
     """
     standing = Standing({number: [] for number in numbers}, list(numbers))
-    while standing.left and standing.rounds < max(MOST, least):
+    while standing.left and standing.rounds < MOST:
         # A program runs after others in every round: what one leaves of a GPU's clocks the next one has.
         first = standing.rounds % len(standing.left)
         order = [*standing.left[first:], *standing.left[:first]]
         for number, seconds in zip(order, sample(order), strict=True):
             standing.samples[number].append(seconds)
         standing.rounds += 1
-        if standing.rounds >= least:
-            _drop(standing)
-        if standing.rounds >= max(LEAST, least) and (len(standing.left) == 1 or _indistinct(standing)):
+        _drop(standing)
+        if standing.rounds >= LEAST and (len(standing.left) == 1 or _indistinct(standing)):
             break
         if out_of_time():
             break

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from cleave.errors import CleaveError
 from cleave.runtime import proposals
@@ -37,12 +38,15 @@ STREAMING_GAIN = 0.01
 
 LONG, WARM, MOST_WARM = 100e-6, 0.4, 200
 """
-Of candidates that take so many seconds in the mean, the last are run for so many before they are raced, in at most so many rounds: a card's
-power limit holds its clocks down after a while, and more so for kernels that need more power.
+Candidates that take so many seconds in the mean are run for so many before they are raced, in at most so many rounds: a card's power limit
+holds its clocks down after a while, and more so for kernels that need more power.
 """
 
 NEAR, FINALISTS = 1.05, 6
 """How close to a time of another race one must come for both to be run again, and how many are at the end."""
+
+FAVOURITES = 8
+"""How many of those that the model likes best, and that can be timed, it is judged by: the fastest of them is among the finalists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,10 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
-    What became of a candidate. `estimated` and `measured` are seconds; `error` is relative; `dropped` says why it is out, `cached` that
-    its time was known. `rank` is its place, from 0, in the cost model's order of those that can be timed; None for one that was not
-    among them or was put together from what the others took. What runs as another does but for an input that is `streaming` has none.
+    What became of a candidate. `estimated` and `measured` are seconds, the latter at the clocks of the first race (see `Tuner`); `error` is
+    relative; `dropped` says why it is out, `cached` that its time was known. `rank` is its place, from 0, in the cost model's order of
+    those that can be timed; None for one that was not among them or was put together from what the others took. What runs as another
+    does but for an input that is `streaming` has none.
     """
 
     text: str
@@ -98,6 +103,9 @@ class Tuned:
 class Tuner:
     """
     Tunes one space for one machine. Times are kept in `store` under `setting`, which names all they depend on beside the program.
+
+    A GPU's clocks change between races. The best so far runs in each; by how long it took before, times of one are told in terms of the
+    others'.
 
     Without a `clock` nothing is timed. `now` is the time in seconds, from any start.
     """
@@ -220,23 +228,26 @@ class Tuner:
         self._try(proposals.combined(self.space, self._ready()))
         self._try(proposals.overlapping(self.space, self._ready()) if self.target.overlaps else [])
         self._try(proposals.streaming(self.space, self._ready()))
-        self._decide()
-        ready = self._ready()
-        return min(ready, key=_preferred) if ready else None
+        return self._decided(self._finalists())
 
-    def _decide(self) -> None:
-        """Times the fastest once more, side by side: they were timed in different races, between which a GPU's clocks change."""
-        clock, ready = self.clock, sorted(self._ready(), key=time_of)
+    def _decided(self, finalists: Sequence[Candidate]) -> Candidate | None:
+        """The fastest of those, which are timed once more, side by side; None where there is none."""
+        clock = self.clock
         assert clock is not None, "measuring needs a clock"
-        close = [state for state in ready if time_of(state) <= NEAR * time_of(ready[0])][:FINALISTS]
-        if len(close) < 2 or all(state.cached for state in close) or self._spent() > self.budget.seconds:
-            return
-        numbers = [number for number, state in enumerate(self._states) if any(state is one for one in close)]
-        numbers = [number for number in numbers if self._prepare(clock, number, self._states[number])]
-        seconds = sum(time_of(state) for state in close)
-        if seconds >= LONG * len(close):
-            self._run(clock, numbers, min(MOST_WARM, round(WARM / seconds)))
-        self._race(clock, numbers, None)
+        if len(finalists) > 1 and not all(state.cached for state in finalists) and not self._over():
+            numbers = [(self._states.index(state), state) for state in finalists]
+            able = [number for number, state in numbers if not state.cached or self._prepare(clock, number, state)]
+            self._race(clock, able, finalists[0])
+        left = [state for state in finalists if not state.dropped]
+        return min(left or self._ready(), key=_preferred, default=None)
+
+    def _finalists(self) -> list[Candidate]:
+        """The fastest, best first, and the fastest of the model's favourites, which were timed in different races."""
+        ready = sorted(self._ready(), key=_preferred)
+        close = [state for state in ready if _preferred(state) <= NEAR * _preferred(ready[0])][:FINALISTS]
+        ranked = sorted((state for state in ready if state.rank is not None), key=lambda state: state.rank or 0)
+        favourite = min(ranked[:FAVOURITES], key=_preferred, default=None)
+        return close if favourite is None or favourite in close else [*close, favourite]
 
     def _ready(self) -> list[Candidate]:
         """The candidates that were timed and may be chosen."""
@@ -244,7 +255,7 @@ class Tuner:
 
     def _try(self, trials: Sequence[Trial]) -> None:
         """Compiles what further trials need that is not known yet, while there is time, and times them beside the best so far."""
-        if self._spent() <= self.budget.seconds:
+        if not self._over():
             self._compile(trials, self._start + self.budget.seconds, lambda: True)
         states, ready = self._assemble(trials, as_they_are=True), self._ready()
         if states and ready:
@@ -266,7 +277,7 @@ class Tuner:
             self.progress.show(f"checking {self.space.text(state.trial)}", self.budget.seconds - self._spent())
             if self._prepare(clock, number, state):
                 racing.append(number)
-            if self._spent() > self.budget.seconds and racing:
+            if racing and self._over():
                 break
         self._race(clock, racing, against)
         self._settle(clock, racing)
@@ -280,16 +291,17 @@ class Tuner:
         return not checked.failure
 
     def _race(self, clock: Clock, racing: list[int], against: Candidate | None) -> None:
-        if against is not None and racing:
-            number = next(place for place, state in enumerate(self._states) if state is against)
-            if number not in racing and self._prepare(clock, number, against):
-                racing.append(number)
-        standing = self._run(clock, racing)
-        for number, seconds in standing.times.items():
+        """Times candidates, in terms of how long `against`, which runs beside them, took before."""
+        reference = self._states.index(against) if against is not None else -1
+        if against is not None and racing and reference not in racing and self._prepare(clock, reference, against):
+            racing.append(reference)
+        times = self._run(clock, racing).times
+        scale = time_of(against) / times[reference] if against is not None and reference in times else 1.0
+        for number, seconds in times.items():
             state = self._states[number]
-            state.measured, state.cached = seconds, False
+            state.measured, state.cached = seconds * scale, False
             if state.built is not None and not state.dropped:
-                self.store.put("times", self._time_key(state.built), (seconds, state.error))
+                self.store.put("times", self._time_key(state.built), (state.measured, state.error))
 
     def _settle(self, clock: Clock, racing: Sequence[int]) -> None:
         """Where a known and a new time are close, runs both again: they were taken at different times."""
@@ -303,17 +315,32 @@ class Tuner:
         if old and new:
             self._race(clock, new, min(old, key=time_of))
 
-    def _run(self, clock: Clock, racing: Sequence[int], least: int = 0) -> Standing:
-        """A race of those that are not dropped, of at least so many rounds; what hangs is dropped."""
+    def _run(self, clock: Clock, racing: Sequence[int]) -> Standing:
+        """A race of those that are not dropped; what hangs is dropped."""
         numbers = [number for number in racing if not self._states[number].dropped]
         while numbers:
             try:
-                return race(numbers, clock.sample, lambda: self._spent() > self.budget.seconds, least)
+                self._warm(clock, numbers)
+                return race(numbers, clock.sample, self._over)
             except Hung as error:
                 self._states[error.number].dropped = str(error)
                 self._remarks.append(f"a candidate was dropped: {error}: {self.space.text(self._states[error.number].trial)}")
                 numbers = [number for number in numbers if number != error.number]
         return Standing()
+
+    def _warm(self, clock: Clock, numbers: Sequence[int]) -> None:
+        """Runs what takes long until the card's clocks are those that it has under load. Raises: Hung."""
+        states = [self._states[number] for number in numbers]
+        seconds = sum(state.measured or state.trial.seconds for state in states)
+        if seconds >= LONG * len(states):
+            begun = self.now()
+            for _ in range(min(MOST_WARM, ceil(WARM / seconds))):
+                clock.sample(numbers)
+                if self.now() - begun > WARM or self._over():
+                    break
+
+    def _over(self) -> bool:
+        return self._spent() > self.budget.seconds
 
     def _time_key(self, built: Built) -> str:
         return key_of("time", self.setting, self.architecture, code_of(built))
@@ -328,7 +355,7 @@ class Tuner:
                 for state in self._assemble([trial]):
                     if not state.dropped and self._sound(state):
                         return state
-            if self._spent() > self.budget.seconds:
+            if self._over():
                 break
         return self._spilling(trials)
 

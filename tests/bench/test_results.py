@@ -183,6 +183,8 @@ def test_a_picture(tmp_path: Path) -> None:
 
 
 def test_regret_is_that_of_the_models_first() -> None:
+    """Of reports whose first candidate is the one that was chosen."""
+
     def report(*measured: tuple[int | None, float | None, str]) -> Report:
         entries = tuple(Entry("", 1.0, seconds, None, dropped, rank=rank) for rank, seconds, dropped in measured)
         return Report({}, False, 1, (), entries, (), 0)
@@ -190,10 +192,12 @@ def test_regret_is_that_of_the_models_first() -> None:
     assert regret(report()) is None
     first = [(place, 10.0 + place, "") for place in range(8)]
     assert regret(report(*first)) == 0
-    assert regret(report(*first, (8, 8.0, ""), (9, 1.0, "wrong"))) == pytest.approx(0.25)
-    assert regret(report(*first, (None, 5.0, ""))) == pytest.approx(1.0)
-    assert regret(report((3, 6.0, ""), (9, 5.0, ""), (1, None, "spills"))) == 0
+    assert regret(report((8, 8.0, ""), *first, (9, 1.0, "wrong"))) == pytest.approx(0.25)
+    assert regret(report((None, 5.0, ""), *first)) == pytest.approx(1.0)
+    assert regret(report((9, 5.0, ""), (3, 6.0, ""), (1, None, "spills"))) == 0
+    assert regret(report((8, 8.0, ""), *first, (None, 7.9, ""))) == pytest.approx(0.25), "what was not beside the best says little"
     streaming = Entry("", 1.0, 2.0, streaming=True)
+    assert regret(replace(report(*first), candidates=(streaming, *report(*first).candidates))) == 0
     assert regret(replace(report(*first), candidates=(*report(*first).candidates, streaming))) == 0
 
 

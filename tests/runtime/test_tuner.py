@@ -12,7 +12,9 @@ import pytest
 from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.binary import Binary
+from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
+from cleave.runtime.clock import Checked
 from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS
@@ -358,3 +360,72 @@ def test_what_a_power_limit_slows_down_is_not_chosen(scale: float) -> None:
     clock = Capped({"0:0": 1000 * scale, "0:1": 980 * scale, "0:2": 1500 * scale}, hungry="0:1")
     result = tuned(single(10, 11, 12), FakePool(), clock)
     assert result.program.notes == (("0:0",) if scale == 1.0 else ("0:1",))
+
+
+@dataclass
+class Resting(FakeClock):
+    """A card that is fast after a pause, which checking a candidate is, and slow once it has worked for `warm` seconds."""
+
+    warm: float = 0.3
+    worked: float = 0.0
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        self.worked = 0.0
+        return super().prepare(number, built)
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        slow = 1.15 if self.worked > self.warm else 1.0
+        found = [seconds * slow for seconds in super().sample(numbers)]
+        self.worked += sum(found)
+        return found
+
+
+def test_a_card_that_has_rested_makes_nothing_faster() -> None:
+    """The pair is raced alone with the best of the first race, after a pause, and takes longer by a tenth."""
+    space = FakeSpace([[[700, 710], [500, 510]], [[1400]]])
+    times = {"0:0,0": 1200, "0:1,0": 1100, "0:0,1": 1100, "0:1,1": 1100, "1:0": 1000}
+    result = tuned(space, FakePool(), Resting(times))
+    assert result.program.notes == ("1:0",)
+    assert [round((entry.measured or 0) * 1e6) for entry in result.entries] == [1150, 1265, 1265, 1265, 1380]
+
+
+@dataclass
+class Slowing(FakeClock):
+    """A card on which everything takes a fifth longer once `early` candidates were prepared."""
+
+    early: int = 3
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        return [seconds * (1.2 if len(self.prepared) > self.early else 1.0) for seconds in super().sample(numbers)]
+
+
+def test_times_of_a_slower_race_are_told_in_terms_of_the_first() -> None:
+    """The pair, raced later, is the fastest, and the second of the first race would seem faster yet."""
+    clock = Slowing({"0:0,0": 20, "0:1,0": 15, "0:0,1": 15.5, "0:1,1": 14})
+    result = tuned(FakeSpace([[[10, 11], [5, 6]]]), FakePool(), clock)
+    assert result.program.notes == ("0:1,1",)
+    assert [round((entry.measured or 0) * 1e6, 1) for entry in result.entries] == [14, 15, 15.5, 20]
+
+
+def test_the_models_favourite_runs_beside_the_finalists() -> None:
+    """However far off: how much worse its choice is shows in one race alone."""
+    clock = FakeClock({f"0:{number}": 30.0 if number < 8 else 20.0 + number / 100 for number in range(16)})
+    result = tuned(single(*range(1, 17)), FakePool(), clock)
+    assert result.program.notes == ("0:8",)
+    assert set(clock.sampled[-20:]) == {f"0:{number}" for number in range(8, 14)}
+    assert sum(name == "0:0" for name in clock.sampled) > sum(name == "0:1" for name in clock.sampled)
+
+
+@dataclass
+class Deciding(FakeClock):
+    """Once six programs are raced, what was fast in larger races is slow."""
+
+    def sample(self, numbers: Sequence[int]) -> list[float]:
+        return [seconds * (1.2 if len(numbers) <= 6 else 1.0) for seconds in super().sample(numbers)]
+
+
+def test_what_is_chosen_was_raced_last() -> None:
+    """All that were left out seem faster than the finalists."""
+    clock = Deciding({f"0:{number}": 20.0 + number / 100 for number in range(16)})
+    result = tuned(single(*range(1, 17)), FakePool(), clock)
+    assert result.program.notes == ("0:0",)

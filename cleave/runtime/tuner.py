@@ -30,8 +30,11 @@ from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 from cleave.schedule.targets import Target
 
-BUILD_SHARE = 0.6
-"""The part of the time after which programs that are still being compiled are left out, once some are ready."""
+BUILD_SHARE, LAST_SHARE = 0.6, 0.1
+"""
+The part of the time after which programs that are still being compiled are left out, once some are ready, and the part that is left for the
+last race.
+"""
 
 STREAMING_GAIN = 0.01
 """By what part launches that stream must be faster to be chosen, as they take the processor longer."""
@@ -124,6 +127,7 @@ class Tuner:
     _states: list[Candidate] = field(default_factory=list[Candidate])
     _remarks: list[str] = field(default_factory=list[str])
     _start: float = 0.0
+    _limit: float = 0.0
 
     def __post_init__(self) -> None:
         self._made = Candidates(self.space, self.target, self.architecture, self.pool, self.store)
@@ -135,6 +139,7 @@ class Tuner:
         Raises: CleaveError where no candidate can run on the machine, with the reasons.
         """
         self._start = self.now()
+        self._limit = self.budget.seconds * (1 - LAST_SHARE if self.clock is not None else 1)
         trials = self._first_trials()
         best = self._timed(trials) if self.clock is not None else None
         if best is None:
@@ -234,6 +239,7 @@ class Tuner:
         """The fastest of those, which are timed once more, side by side; None where there is none."""
         clock = self.clock
         assert clock is not None, "measuring needs a clock"
+        self._limit = self.budget.seconds
         if len(finalists) > 1 and not all(state.cached for state in finalists) and not self._over():
             numbers = [(self._states.index(state), state) for state in finalists]
             able = [number for number, state in numbers if not state.cached or self._prepare(clock, number, state)]
@@ -256,7 +262,7 @@ class Tuner:
     def _try(self, trials: Sequence[Trial]) -> None:
         """Compiles what further trials need that is not known yet, while there is time, and times them beside the best so far."""
         if not self._over():
-            self._compile(trials, self._start + self.budget.seconds, lambda: True)
+            self._compile(trials, self._start + self._limit, lambda: True)
         states, ready = self._assemble(trials, as_they_are=True), self._ready()
         if states and ready:
             self._measure(states, against=min(ready, key=time_of))
@@ -340,7 +346,7 @@ class Tuner:
                     break
 
     def _over(self) -> bool:
-        return self._spent() > self.budget.seconds
+        return self._spent() > self._limit
 
     def _time_key(self, built: Built) -> str:
         return key_of("time", self.setting, self.architecture, code_of(built))

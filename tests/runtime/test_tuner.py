@@ -193,6 +193,14 @@ def test_time_is_bounded() -> None:
     result = tuned(single(*range(1, 33)), FakePool(), clock, seconds=0.1)
     assert len(clock.prepared) <= 12
     assert result.program.notes[0] in clock.prepared
+    assert clock.seconds < 0.11
+
+
+def test_time_is_left_for_the_last_race() -> None:
+    """What is raced before it ends with the time for that: the one that is slow in its company is not chosen."""
+    clock = Deciding({f"0:{number}": 20.0 + number / 100 for number in range(32)}, slow="0:0")
+    result = tuned(single(*range(1, 33)), FakePool(), clock, seconds=0.2)
+    assert len(clock.prepared) < 32 and result.program.notes == ("0:1",)
 
 
 def test_without_a_clock_the_first_that_fits_is_taken() -> None:
@@ -418,10 +426,13 @@ def test_the_models_favourite_runs_beside_the_finalists() -> None:
 
 @dataclass
 class Deciding(FakeClock):
-    """Once six programs are raced, what was fast in larger races is slow."""
+    """Once no more than six programs are raced, what was fast in larger races is slow, or one of them alone."""
+
+    slow: str = ""
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
-        return [seconds * (1.2 if len(numbers) <= 6 else 1.0) for seconds in super().sample(numbers)]
+        found = zip(numbers, super().sample(numbers), strict=True)
+        return [seconds * (1.2 if len(numbers) <= 6 and self.slow in ("", self.names[number]) else 1.0) for number, seconds in found]
 
 
 def test_what_is_chosen_was_raced_last() -> None:

@@ -3,7 +3,7 @@ Everything that the tuner may choose for one program: compiled, run, and compare
 
 The configurations are those the tuner draws its candidates from: every division, and of its kernels every way, each varied alone beside
 the first way of the others that can be run; and each of them with launches that overlap, where there are such. While one part runs on
-the GPU the next is compiled.
+the GPU the next is compiled. Several run beside each other, each in a process of its own; what hangs or faults there is run again alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
 from ..runtime.cache import Store
 from ..runtime.candidates import LATE, MISFIT, SPILLS, UNCOMPILED, Candidate, Candidates, Pool, Space, Way, kind_of
@@ -73,7 +75,7 @@ class Swept:
             self.right += 1
             self.worst = max(self.worst, checked.error or 0.0)
         else:
-            where = self.wrong if checked.failure.startswith("wrong") else self.faulted
+            where = self.wrong if checked.wrong else self.faulted
             where.append(Bad(plan, checked.failure))
 
     def join(self, other: Swept) -> None:
@@ -97,15 +99,15 @@ class Swept:
 @dataclass
 class Sweep:
     """
-    Runs one space on one machine, on a clock whose workload is set. Of more than `limit` trials the model's first are taken, or where
-    there is a `seed` any; nothing is begun after `until`, in the seconds of `now`. `told` is shown what is done.
+    Runs one space on one machine, on clocks whose workload is set, all at a time. Of more than `limit` trials the model's first are taken,
+    or where there is a `seed` any; nothing is begun after `until`, in the seconds of `now`. `told` is shown what is done.
     """
 
     space: Space
     target: Target
     architecture: str
     pool: Pool
-    clock: Clock
+    clocks: Sequence[Clock]
     store: Store
     limit: int | None = None
     seed: int | None = None
@@ -114,6 +116,11 @@ class Sweep:
     told: Callable[[str], None] = lambda text: None
     _found: Swept = field(init=False)
     _made: Candidates = field(init=False)
+    _free: SimpleQueue[Clock] = field(init=False, default_factory=SimpleQueue[Clock])
+
+    def __post_init__(self) -> None:
+        for clock in self.clocks:
+            self._free.put(clock)
 
     def run(self, case: str) -> Swept:
         """What became of the configurations."""
@@ -123,8 +130,8 @@ class Sweep:
         trials = self._trials()
         size = max(LEAST_PART, PER_WORKER * self.pool.workers)
         parts = [trials[at : at + size] for at in range(0, len(trials), size)]
-        running: list[tuple[Trial, Future[Checked | None]]] = []
-        runner = ThreadPoolExecutor(1, "cleave sweep")
+        running: list[tuple[Candidate, Future[Checked | None]]] = []
+        runner = ThreadPoolExecutor(len(self.clocks), "cleave sweep")
         try:
             for number, part in enumerate(parts):
                 rest = parts[number + 1 :]
@@ -134,11 +141,12 @@ class Sweep:
                 self._made.submit(part)
                 self._made.submit(rest[0] if rest else ())
                 for candidate in self._built(part):
-                    running.append((candidate.trial, runner.submit(self._checked, len(running), candidate)))
+                    running.append((candidate, runner.submit(self._checked, len(running), candidate)))
                 found.configurations += len(part)
                 self.told(f"{found.configurations} compiled or dropped, {sum(map(len, rest))} and what overlaps of them to go")
-            for trial, future in running:
-                self._gather(trial, future)
+            first = [future.result() for _, future in running]
+            for number, ((candidate, _), checked) in enumerate(zip(running, first, strict=True)):
+                self._file(candidate, self._again(number, candidate, checked))
         finally:
             runner.shutdown(cancel_futures=True)
         found.seconds = self.now() - started
@@ -210,18 +218,33 @@ class Sweep:
     def _checked(self, number: int, candidate: Candidate) -> Checked | None:
         """What running it told; None where there was no time."""
         assert candidate.built is not None, "what is run was built"
-        if self._over():
-            return None
-        checked = self.clock.prepare(number, candidate.built)
-        self.clock.forget(number)
-        return checked
+        with self._clock() as clock:
+            if self._over():
+                return None
+            checked = clock.prepare(number, candidate.built)
+            clock.forget(number)
+            return checked
 
-    def _gather(self, trial: Trial, future: Future[Checked | None]) -> None:
-        checked = future.result()
+    def _again(self, number: int, candidate: Candidate, checked: Checked | None) -> Checked | None:
+        """What it told in the end: what hung or faulted beside others is run alone, while there is time."""
+        if checked is None or not checked.failure or checked.wrong:
+            return checked
+        return self._checked(number, candidate) or checked
+
+    @contextmanager
+    def _clock(self) -> Generator[Clock]:
+        """A clock that nothing else runs on."""
+        clock = self._free.get()
+        try:
+            yield clock
+        finally:
+            self._free.put(clock)
+
+    def _file(self, candidate: Candidate, checked: Checked | None) -> None:
         if checked is None:
             self._found.left += 1
         else:
-            self._found.add(self.space.text(trial), checked)
+            self._found.add(self.space.text(candidate.trial), checked)
 
 
 def _varied(ways: Sequence[int], place: int, pick: int) -> tuple[int, ...]:

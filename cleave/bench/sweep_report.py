@@ -39,6 +39,9 @@ from .run import machine as machine_text
 from .sweep import DROPPED, Sweep, Swept
 from .tables import number, show
 
+MOST_CLOCKS, WORKERS_EACH = 3, 4
+"""How many processes run configurations at most, and for how many that compile there is one."""
+
 MOST_REASONS = 5
 """How many reasons are told for which configurations of a case were dropped."""
 
@@ -88,12 +91,13 @@ def opened(case: Case, machine: Machine) -> Opened:
         raise
 
 
-def swept(ready: Opened, clock: GpuClock, machine: Machine, options: Namespace, until: float) -> Swept:
+def swept(ready: Opened, clocks: Sequence[GpuClock], machine: Machine, options: Namespace, until: float) -> Swept:
     """What became of the configurations of a case, whose files are then gone."""
     with ready.folder:
-        clock.workload = ready.workload
+        for clock in clocks:
+            clock.workload = ready.workload
         limits = options.limit, options.seed, until
-        sweep = Sweep(ready.space, machine.target, machine.architecture, BUILDERS, clock, Store(), *limits, told=_told)
+        sweep = Sweep(ready.space, machine.target, machine.architecture, BUILDERS, clocks, Store(), *limits, told=_told)
         out = sweep.run(ready.case.name)
     out.seconds += ready.seconds
     _told(f"{out.right} right, {len(out.wrong)} wrong, {len(out.faulted)} hung or faulted, {sum(out.dropped.values())} dropped")
@@ -110,7 +114,7 @@ def report(cases: Sequence[Case], options: Namespace) -> int:
     machine = machine_of(target_name("auto", device), False, device, "auto")
     until = float("inf") if options.seconds is None else time.monotonic() + options.seconds
     BUILDERS.warm()
-    clock = GpuClock()
+    clocks = [GpuClock() for _ in range(max(1, min(MOST_CLOCKS, BUILDERS.workers // WORKERS_EACH)))]
     rows: list[Swept] = []
     # While one case is compiled and run, the next is made ready.
     ahead = ThreadPoolExecutor(1, "cleave sweep ahead")
@@ -121,7 +125,7 @@ def report(cases: Sequence[Case], options: Namespace) -> int:
             wait([ready])
             following = ahead.submit(opened, cases[place], machine) if place < len(cases) else ready
             try:
-                rows.append(swept(ready.result(), clock, machine, options, until))
+                rows.append(swept(ready.result(), clocks, machine, options, until))
             except (CleaveError, OSError, RuntimeError) as error:
                 rows.append(Swept(case.name, problem=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"))
             ready = following
@@ -132,7 +136,8 @@ def report(cases: Sequence[Case], options: Namespace) -> int:
                 break
     finally:
         ahead.shutdown(cancel_futures=True)
-        clock.close()
+        for clock in clocks:
+            clock.close()
     show(table(rows))
     print("\n".join(lines(rows)))
     return 0 if all(row.good for row in rows) else 1

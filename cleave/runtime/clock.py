@@ -113,6 +113,11 @@ class Checked:
     error: float | None
     failure: str = ""
 
+    @property
+    def wrong(self) -> bool:
+        """Whether it ran, and gave a wrong result."""
+        return self.failure.startswith("wrong")
+
 
 class Hung(RuntimeError):
     """A program did not end, or took the process with it; `number` is which."""

@@ -11,7 +11,7 @@ import contextlib
 import gc
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ class Timer:
         self.inputs += self._prepared()
         self.scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device=self.device)
         self.sink = torch.zeros((), dtype=torch.float32, device=self.device)
+        self.stream = torch.cuda.Stream(self.device)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Bound]] = {}
         self.results: list[torch.Tensor] | None = None
         self.expected: list[torch.Tensor] | None = None
@@ -131,7 +132,7 @@ class Timer:
                 bound.run(inputs, results)
 
             def capture() -> None:
-                with torch.cuda.graph(graph):
+                with self._captured(graph):
                     run()
                 graph.replay()
 
@@ -151,6 +152,17 @@ class Timer:
         except (RuntimeError, DriverError) as problem:
             fatal = "fatal: " if _poisoned() else ""
             return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
+
+    @contextlib.contextmanager
+    def _captured(self, graph: torch.cuda.CUDAGraph) -> Generator[None]:
+        """As `torch.cuda.graph`, which before gives the driver all memory back that is unused; the next run would ask for it again."""
+        torch.cuda.synchronize()
+        with torch.cuda.stream(self.stream):
+            graph.capture_begin()
+            try:
+                yield
+            finally:
+                graph.capture_end()
 
     def _checked(self, results: Sequence[torch.Tensor], run: Callable[[], None]) -> tuple[float | None, str]:
         """The relative error of what is run, None where nothing is known to be right yet, and what is wrong, if anything is."""

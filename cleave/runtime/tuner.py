@@ -292,7 +292,7 @@ class Tuner:
         assert state.built is not None, "what is timed was built"
         checked = clock.prepare(number, state.built)
         state.error, state.dropped = checked.error, checked.failure
-        if checked.failure.startswith("wrong"):
+        if checked.wrong:
             self._remarks.append(f"a candidate was {checked.failure}: {self.space.text(state.trial)}")
         return not checked.failure
 

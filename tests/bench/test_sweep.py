@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,9 +45,9 @@ class Clock(FakeClock):
         return Checked(None, "running it: the process ended") if self.prepared[-1] in self.faulting else found
 
 
-def sweep(space: FakeSpace, pool: FakePool, clock: FakeClock, target: str = "h200", **more: Any) -> Swept:
-    now: Callable[[], float] = more.pop("now", lambda: clock.seconds)
-    return Sweep(space, TARGETS[target], "sm_90", pool, clock, Store(enabled=False), now=now, **more).run("a case")
+def sweep(space: FakeSpace, pool: FakePool, *clocks: FakeClock, target: str = "h200", **more: Any) -> Swept:
+    now: Callable[[], float] = more.pop("now", lambda: clocks[0].seconds)
+    return Sweep(space, TARGETS[target], "sm_90", pool, clocks, Store(enabled=False), now=now, **more).run("a case")
 
 
 def test_every_way_of_each_kernel_is_run_alone_with_and_without_overlap() -> None:
@@ -63,7 +64,7 @@ def test_every_way_of_each_kernel_is_run_alone_with_and_without_overlap() -> Non
 
 def test_machines_without_early_launches_run_none() -> None:
     clock = Clock()
-    assert sweep(FakeSpace([[[6], [5]]], overlap=True), FakePool(), clock, "a100").configurations == 1
+    assert sweep(FakeSpace([[[6], [5]]], overlap=True), FakePool(), clock, target="a100").configurations == 1
     assert clock.prepared == ["0:0,0"]
 
 
@@ -76,6 +77,37 @@ def test_what_is_wrong_hangs_or_faults_is_told_with_its_plan() -> None:
     text = "\n".join(sweep_report.lines([found]))
     assert "a case: wrong: relative error 5.0e-01: 0:1\na case: running it: the process ended: 0:2" in text
     assert text.endswith("2 of 4 configurations that ran are wrong, hung or faulted")
+
+
+class Crowded(Clock):
+    """One that runs nothing until another clock runs something too, while any may; what is in `shy` faults beside others."""
+
+    def __init__(self, meeting: threading.Barrier, shy: tuple[str, ...], faulting: tuple[str, ...]) -> None:
+        super().__init__(faulting=faulting)
+        self.meeting, self.shy = meeting, shy
+
+    def prepare(self, number: int, built: Any) -> Checked:
+        try:
+            self.meeting.wait(1.0)
+            beside = True
+        except threading.BrokenBarrierError:
+            beside = False
+        found = super().prepare(number, built)
+        return Checked(None, "running it: no answer") if beside and self.prepared[-1] in self.shy else found
+
+
+def test_what_hangs_or_faults_beside_others_is_run_again_alone() -> None:
+    meeting = threading.Barrier(2)
+    clocks = [Crowded(meeting, ("0:1",), ("0:2",)) for _ in range(2)]
+    found = sweep(FakeSpace([[[1, 2, 3, 4]]]), FakePool(), *clocks)
+    assert sorted(name for clock in clocks for name in clock.prepared) == ["0:0", "0:1", "0:1", "0:2", "0:2", "0:3"]
+    assert found.right == 3 and found.faulted == [Bad("0:2", "running it: the process ended")]
+
+
+def test_a_fault_that_there_is_no_time_to_see_again_counts() -> None:
+    clock = Clock(faulting=("0:0",), each=1.0)
+    found = sweep(FakeSpace([[[1]]]), FakePool(), clock, until=0.5)
+    assert clock.prepared == ["0:0"] and len(found.faulted) == 1
 
 
 def test_what_is_dropped_is_counted_by_its_kind() -> None:

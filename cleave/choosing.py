@@ -8,6 +8,7 @@ still compiled for it, and the next candidate is taken if one does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any, Literal, cast
@@ -31,6 +32,7 @@ from .runtime.build import lowered
 from .runtime.builders import BUILDERS, BuildError
 from .runtime.cache import Store, nvidia_driver
 from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
+from .runtime.clocks import CLOCKS
 from .runtime.execute import architecture_of
 from .schedule import TARGETS, ScheduleOptions, Space, Target, space
 from .schedule.candidates import MODELLED, TIMED
@@ -122,8 +124,7 @@ def chosen(
     """
     if machine.architecture:
         BUILDERS.warm()
-    clock = GpuClock() if machine.timed else None
-    try:
+    with CLOCKS.lent() if machine.timed else nullcontext() as clock:
         (written,) = graphs_of(next(op for op in module.walk() if isinstance(op, GraphOp)))
         bodies, texts, count = searched(module, text, settings, lap, machine.timed)
         parts = divided(bodies) if settings["weights"] else None
@@ -159,9 +160,6 @@ def chosen(
             return Choice(tuple(made), texts, count)
         made, preparation = _prepared(parts, made, machine, settings, store, lap)
         return Choice(tuple(made), texts, count, preparation)
-    finally:
-        if clock is not None:
-            clock.close()
 
 
 def compared(

@@ -214,6 +214,19 @@ class GpuClock:
             except Gone:
                 self._lost()
 
+    def rest(self) -> bool:
+        """
+        Forgets the workload, what it takes of the GPU's memory is given back; False where there is no process that could take another.
+        """
+        self._kept.clear()
+        self._workload, self.reference, self._unopened, self._open = None, "", "", False
+        if self._peer is not None:
+            try:
+                self._peer.ask(("rest",), PREPARE_SECONDS)
+            except Gone:
+                self._lost()
+        return self._peer is not None or self._warm is not None
+
     def close(self) -> None:
         """Ends the process."""
         if self._warm is not None:

@@ -2,7 +2,8 @@
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
 Messages: `("open", workload)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
-`("sample", numbers)` seconds, one for each; `("forget", number)` True. An error answers any of them as `Failed`.
+`("sample", numbers)` seconds, one for each; `("forget", number)` True, and so does `("rest",)`, which forgets all. An error answers any of
+them as `Failed`.
 """
 
 from __future__ import annotations
@@ -231,6 +232,10 @@ def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None,
             assert timer is not None
             timer.graphs.pop(number, None)
             return timer, True
+        case ("rest",):
+            if timer is not None:
+                timer.close()
+            return None, True
         case _:
             raise AssertionError(f"unknown message {message[0]}")
 

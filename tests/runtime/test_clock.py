@@ -44,7 +44,7 @@ class Process:
 
     def ask(self, message: tuple[Any, ...], seconds: float) -> object:
         self.asked.append(message)
-        if message[0] == "open" and self.refuses:
+        if message[0] in ("open", "rest") and self.refuses:
             raise Gone("out of memory")
         return "" if message[0] == "open" else Checked(1e-4)
 
@@ -74,3 +74,24 @@ def test_a_process_that_cannot_go_on_is_followed_by_another() -> None:
         assert process.closed and len(process.asked) == 1
     finally:
         clock.close()
+
+
+def test_a_clock_that_rests_has_nothing_and_its_process_takes_other_work() -> None:
+    clock, process, built = GpuClock(workload(3)), Process(), Built(TritonFile("", {}, ()), {})
+    try:
+        clock._peer, clock._open = cast(Any, process), True
+        clock.prepare(0, built)
+        assert clock.rest() and clock.workload is None
+        clock.workload = workload(4)
+        clock.prepare(0, built)
+        assert [message[0] for message in process.asked] == ["prepare", "rest", "open", "prepare"]
+    finally:
+        clock.close()
+    assert not clock.rest(), "there is no process"
+
+
+def test_a_process_that_cannot_rest_is_ended() -> None:
+    clock, process = GpuClock(workload(3)), Process(refuses=True)
+    clock.close()
+    clock._peer = cast(Any, process)
+    assert not clock.rest() and process.closed

@@ -11,6 +11,7 @@ import torch
 import cleave
 from cleave.bench.masks import unmasked
 from cleave.bench.programs import grouped_attention, norm_linear
+from cleave.runtime.clocks import CLOCKS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -115,6 +116,18 @@ def test_tuning_finds_a_right_program_and_remembers_it() -> None:
     again = cleave.compile(grouped_attention, *inputs, budget=5.0, candidates=6)
     assert again.report().cached
     assert torch.equal(again(*inputs), compiled(*inputs))
+
+
+def test_the_process_that_timed_one_program_times_the_next() -> None:
+    found: list[int] = []
+    for length in (256, 384):
+        x = torch.randn(64, length, device="cuda", dtype=torch.float16)
+        compiled = cleave.compile(lambda x: torch.softmax(x, -1), x, budget=5.0, candidates=4, cache=False)
+        torch.testing.assert_close(compiled(x), torch.softmax(x, -1), rtol=2e-3, atol=2e-3)
+        assert compiled.report().candidates[0].measured
+        assert CLOCKS._resting is not None and CLOCKS._resting._process is not None
+        found.append(CLOCKS._resting._process.pid)
+    assert found[0] == found[1]
 
 
 def test_schedules_for_several_sizes_are_each_timed_at_theirs() -> None:

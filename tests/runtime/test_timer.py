@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cleave.runtime.clock import SENT_WHOLE, described, stored
-from cleave.runtime.timer import compared, made
+from cleave.runtime.timer import answer, compared, made
 
 CPU = torch.device("cpu")
 
@@ -70,3 +70,7 @@ def test_infinities_and_nans_must_be_where_they_should() -> None:
     assert compared([exact.clone()], [exact], 1e-3) == (0.0, "")
     assert compared([torch.tensor([1.0, 2.0, torch.nan])], [exact], 1e-3)[1].startswith("wrong")
     assert compared([torch.tensor([1.0, torch.inf, 0.0])], [exact], 1e-3)[1].startswith("wrong")
+
+
+def test_rest_is_answered_without_a_workload() -> None:
+    assert answer(None, ("rest",)) == (None, True)

@@ -31,8 +31,8 @@ A configuration is a way to divide the program into kernels, and for each kernel
 first way of the other kernels that can be run, then with launches that overlap. The tuner tries the most promising of them. Each is
 compiled, run three times, once as a CUDA graph, on memory that was made unreadable before, and compared with float64 within the tuner's
 limit (a relative error of 1e-3 in f16). One that does not compile, does not fit or spills is dropped, as the tuner drops it; one that
-hangs or faults costs its process and nothing else, and is run again alone. Nothing is timed. Compiled kernels come from Cleave's cache,
-and stay there.
+hangs or faults costs its process and nothing else, and is run again alone while there is time. Nothing is timed. Compiled kernels come
+from Cleave's cache, and stay there.
 """
 TYPES = ("float16", "bfloat16", "float32")
 

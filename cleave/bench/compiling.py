@@ -15,7 +15,7 @@ from torch import Tensor
 import cleave
 
 from ..api import Compiled, Report
-from ..runtime.tuner import FAVOURITES
+from ..runtime.races import FAVOURITES
 from ..schedule.program import Launch, LibraryCall
 from .cases import Case
 
@@ -75,16 +75,18 @@ def compilation(ready: Compiled, report: Report, seconds: float | None, again: f
 
 def regret(report: Report) -> float | None:
     """
-    How much longer the best of the model's favourites takes than the best of all, which is what was chosen, as a part; None where none was
-    timed. What streams an input is left out: any of them may, which the model does not rank.
+    How much longer the best of the model's favourites takes than the best of all, as a part; None where none was timed. Of what was in the
+    race that decided the times in it count alone. What streams an input is left out: any of them may, which the model does not rank.
     """
     timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped and not entry.streaming]
-    ranked = sorted((entry.rank, entry.measured or 0.0) for entry in timed if entry.rank is not None)
-    if not ranked:
+    ranked = sorted(((entry.rank, entry) for entry in timed if entry.rank is not None), key=lambda pair: pair[0])
+    favourites = [entry for _, entry in ranked[:FAVOURITES]]
+    if not favourites:
         return None
-    chosen = report.candidates[0]
-    best = chosen.measured if chosen in timed else min(entry.measured or 0.0 for entry in timed)
-    return max(0.0, min(measured for _, measured in ranked[:FAVOURITES]) / (best or 1.0) - 1)
+    least, best = (
+        min(entry.measured or 0.0 for entry in ([entry for entry in some if entry.last] or some)) for some in (favourites, timed)
+    )
+    return max(0.0, least / best - 1)
 
 
 def _timed(case: Case, inputs: Sequence[Tensor], options: Mapping[str, Any]) -> tuple[Compiled, float]:

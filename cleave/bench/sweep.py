@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+from threading import Lock
 
 from ..runtime.cache import Store
 from ..runtime.candidates import LATE, MISFIT, SPILLS, UNCOMPILED, Candidate, Candidates, Pool, Space, Way, kind_of
@@ -117,6 +117,8 @@ class Sweep:
     _found: Swept = field(init=False)
     _made: Candidates = field(init=False)
     _free: SimpleQueue[Clock] = field(init=False, default_factory=SimpleQueue[Clock])
+    _aside: set[int] = field(init=False, default_factory=set[int])
+    _lock: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
         for clock in self.clocks:
@@ -218,27 +220,38 @@ class Sweep:
     def _checked(self, number: int, candidate: Candidate) -> Checked | None:
         """What running it told; None where there was no time."""
         assert candidate.built is not None, "what is run was built"
-        with self._clock() as clock:
-            if self._over():
-                return None
-            checked = clock.prepare(number, candidate.built)
-            clock.forget(number)
-            return checked
+        while True:
+            clock = self._free.get()
+            try:
+                if self._over():
+                    return None
+                checked = clock.prepare(number, candidate.built)
+                if not checked.unmade or not self._put_aside(clock):
+                    clock.forget(number)
+                    return checked
+            finally:
+                if id(clock) not in self._aside:
+                    self._free.put(clock)
+
+    def _put_aside(self, clock: Clock) -> bool:
+        """Runs nothing more on a clock that has no inputs, where another has."""
+        with self._lock:
+            last = len(self._aside) + 1 == len(self.clocks)
+            if not last:
+                self._aside.add(id(clock))
+                clock.close()
+            return not last
 
     def _again(self, number: int, candidate: Candidate, checked: Checked | None) -> Checked | None:
-        """What it told in the end: what hung or faulted beside others is run alone, while there is time."""
-        if checked is None or not checked.failure or checked.wrong:
+        """
+        What it told in the end: what hung or faulted beside others is run alone, while there is time. The others' processes are ended, and
+        with them goes what they have of the GPU's memory.
+        """
+        if checked is None or not checked.failure or checked.wrong or len(self.clocks) == 1:
             return checked
+        while len(self._aside) + 1 < len(self.clocks):
+            self._put_aside(self._free.get())
         return self._checked(number, candidate) or checked
-
-    @contextmanager
-    def _clock(self) -> Generator[Clock]:
-        """A clock that nothing else runs on."""
-        clock = self._free.get()
-        try:
-            yield clock
-        finally:
-            self._free.put(clock)
 
     def _file(self, candidate: Candidate, checked: Checked | None) -> None:
         if checked is None:

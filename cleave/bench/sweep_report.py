@@ -99,6 +99,8 @@ def swept(ready: Opened, clocks: Sequence[GpuClock], machine: Machine, options: 
         limits = options.limit, options.seed, until
         sweep = Sweep(ready.space, machine.target, machine.architecture, BUILDERS, clocks, Store(), *limits, told=_told)
         out = sweep.run(ready.case.name)
+        for clock in clocks:
+            clock.rest()
     out.seconds += ready.seconds
     _told(f"{out.right} right, {len(out.wrong)} wrong, {len(out.faulted)} hung or faulted, {sum(out.dropped.values())} dropped")
     return out

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..runtime.tuner import FAVOURITES
+from ..runtime.races import FAVOURITES
 from .results import GRAPH, OURS, PLAIN, Row, geometric_mean
 from .timing import FLUSHES
 

@@ -98,6 +98,7 @@ class Candidate:
     measured: float | None = None
     cached: bool = False
     rank: int | None = None
+    last: bool = False
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
 
 SENT_WHOLE = 16 << 20
+NO_MEMORY = "out of memory"
 START_SECONDS = 60.0
 PREPARE_SECONDS = 20.0
 SAMPLE_SECONDS = 10.0
@@ -108,10 +109,14 @@ def tolerance(graph: Graph) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What running a program once told: its relative error, where there is a reference, or why it cannot be used."""
+    """
+    What running a program once told: its relative error, where there is a reference, or why it cannot be used; `unmade` where that is
+    because there are no inputs to run it on.
+    """
 
     error: float | None
     failure: str = ""
+    unmade: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -180,7 +185,7 @@ class GpuClock:
             reply = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
         except Gone as error:
             self._lost()
-            return Checked(None, f"running it: {error}")
+            return Checked(None, f"running it: {error}", bool(self._unopened))
         if reply.failure:
             if reply.failure.startswith("fatal"):
                 # A fault poisons the CUDA context: nothing else would run in that process.
@@ -191,9 +196,8 @@ class GpuClock:
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         """As `Clock.sample`."""
-        peer = self._ready()
         try:
-            return peer.ask(("sample", tuple(numbers)), SAMPLE_SECONDS)
+            return self._ready().ask(("sample", tuple(numbers)), SAMPLE_SECONDS)
         except Gone:
             self._lost()
         out: list[float] = []
@@ -270,7 +274,13 @@ class GpuClock:
             raise Gone(self._unopened) from error
         self._peer, self._open = peer, True
         for number, built in list(self._kept.items()):
-            if self._peer.ask(("prepare", number, built), PREPARE_SECONDS).failure:
+            try:
+                failed = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
+            except Gone:
+                del self._kept[number]
+                self._lost()
+                return self._ready()
+            if failed:
                 del self._kept[number]
         return peer
 

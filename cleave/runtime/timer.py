@@ -9,6 +9,7 @@ them as `Failed`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import traceback
@@ -20,7 +21,7 @@ from typing import Any
 import torch
 
 from cleave.runtime.build import Built
-from cleave.runtime.clock import Checked, Data, Workload
+from cleave.runtime.clock import NO_MEMORY, Checked, Data, Workload
 from cleave.runtime.connection import Failed
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.driver import DriverError
@@ -29,6 +30,8 @@ from cleave.runtime.reference import evaluate, has_reference
 
 FLUSH_BYTES = 256 << 20
 ELEMENT_SLACK = 32.0
+ROOM = 0.25
+"""The part of a GPU's memory that should be free before a program is loaded."""
 
 
 def made(data: Data, device: torch.device, seed: int) -> torch.Tensor:
@@ -87,16 +90,15 @@ class Timer:
         self.device = torch.device("cuda", workload.device)
         torch.cuda.set_device(self.device)
         self.inputs = [made(data, self.device, seed) for seed, data in enumerate(workload.inputs)]
-        self.inputs += self._prepared()
+        self.inputs += self._firsts()
         self.scratch = torch.zeros(FLUSH_BYTES // 4, dtype=torch.float32, device=self.device)
         self.sink = torch.zeros((), dtype=torch.float32, device=self.device)
-        self.stream = torch.cuda.Stream(self.device)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Bound]] = {}
         self.results: list[torch.Tensor] | None = None
         self.expected: list[torch.Tensor] | None = None
         self.remark = self._reference()
 
-    def _prepared(self) -> list[torch.Tensor]:
+    def _firsts(self) -> list[torch.Tensor]:
         first = self.workload.first
         if first is None:
             return []
@@ -120,6 +122,21 @@ class Timer:
 
     def prepare(self, number: int, built: Built) -> Checked:
         """Loads and runs a program, and captures it in a graph."""
+        free, total = torch.cuda.mem_get_info(self.device)
+        if free < ROOM * total:
+            _give_back()
+        try:
+            return self._prepared(number, built)
+        except torch.OutOfMemoryError:
+            _give_back()
+        try:
+            return self._prepared(number, built)
+        except torch.OutOfMemoryError:
+            _give_back()
+            return Checked(None, NO_MEMORY)
+
+    def _prepared(self, number: int, built: Built) -> Checked:
+        """As `prepare`. Raises: torch.OutOfMemoryError."""
         (plan,) = built.file.plans
         try:
             bound = CudaBound(plan, built.binaries, self.inputs, self.workload.symbols)
@@ -148,17 +165,19 @@ class Timer:
             self.graphs[number] = graph, bound
             return Checked(max(errors, default=None))
         except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
-            return Checked(None, "out of memory")
+            raise
         except (RuntimeError, DriverError) as problem:
             fatal = "fatal: " if _poisoned() else ""
             return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
 
     @contextlib.contextmanager
     def _captured(self, graph: torch.cuda.CUDAGraph) -> Generator[None]:
-        """As `torch.cuda.graph`, which before gives the driver all memory back that is unused; the next run would ask for it again."""
+        """
+        As `torch.cuda.graph`, but for that gives all unused memory back to the driver before, as a capture cannot: runs after it would ask
+        for it again, and what captures leave there is given back where it gets scarce.
+        """
         torch.cuda.synchronize()
-        with torch.cuda.stream(self.stream):
+        with torch.cuda.stream(_stream(self.device)):
             graph.capture_begin()
             try:
                 yield
@@ -183,8 +202,7 @@ class Timer:
         self.inputs.clear()
         self.results = self.expected = None
         self.scratch = self.sink = torch.empty(0)
-        gc.collect()
-        torch.cuda.empty_cache()
+        _give_back()
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         """
@@ -203,6 +221,18 @@ class Timer:
         torch.cuda.synchronize()
         spans = [before.elapsed_time(after) * 1e-3 for before, after in marks]
         return [(first + second) / 2 for first, second in zip(spans[::2], spans[1::2], strict=True)]
+
+
+@functools.cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """What is captured on: libraries keep memory for every stream they were captured on."""
+    return torch.cuda.Stream(device)
+
+
+def _give_back() -> None:
+    """Gives the driver memory back that is not used, that of graphs that were forgotten too."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _poisoned() -> bool:

@@ -74,6 +74,7 @@ def test_what_is_wrong_hangs_or_faults_is_told_with_its_plan() -> None:
     assert found.wrong == [Bad("0:1", "wrong: relative error 5.0e-01")]
     assert found.faulted == [Bad("0:2", "running it: the process ended")]
     assert found.right == 2 and not found.good
+    assert sorted(clock.prepared) == ["0:0", "0:1", "0:2", "0:3"], "nothing was beside it, so it is not run again"
     text = "\n".join(sweep_report.lines([found]))
     assert "a case: wrong: relative error 5.0e-01: 0:1\na case: running it: the process ended: 0:2" in text
     assert text.endswith("2 of 4 configurations that ran are wrong, hung or faulted")
@@ -83,8 +84,9 @@ class Crowded(Clock):
     """One that runs nothing until another clock runs something too, while any may; what is in `shy` faults beside others."""
 
     def __init__(self, meeting: threading.Barrier, shy: tuple[str, ...], faulting: tuple[str, ...]) -> None:
-        super().__init__(faulting=faulting)
+        super().__init__(wrong=("0:3",), faulting=faulting)
         self.meeting, self.shy = meeting, shy
+        self.closed = False
 
     def prepare(self, number: int, built: Any) -> Checked:
         try:
@@ -95,13 +97,41 @@ class Crowded(Clock):
         found = super().prepare(number, built)
         return Checked(None, "running it: no answer") if beside and self.prepared[-1] in self.shy else found
 
+    def close(self) -> None:
+        self.closed = True
+
 
 def test_what_hangs_or_faults_beside_others_is_run_again_alone() -> None:
     meeting = threading.Barrier(2)
     clocks = [Crowded(meeting, ("0:1",), ("0:2",)) for _ in range(2)]
     found = sweep(FakeSpace([[[1, 2, 3, 4]]]), FakePool(), *clocks)
     assert sorted(name for clock in clocks for name in clock.prepared) == ["0:0", "0:1", "0:1", "0:2", "0:2", "0:3"]
-    assert found.right == 3 and found.faulted == [Bad("0:2", "running it: the process ended")]
+    assert found.right == 2 and found.faulted == [Bad("0:2", "running it: the process ended")] and len(found.wrong) == 1
+    assert [clock.closed for clock in clocks].count(True) == 1, "what does not run it takes no memory meanwhile"
+
+
+class Unopened(Clock):
+    """One that has no inputs, and says so at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+
+    def prepare(self, number: int, built: Any) -> Checked:
+        super().prepare(number, built)
+        return Checked(None, "running it: the inputs could not be made: out of memory", unmade=True)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_what_has_no_inputs_runs_nothing_while_another_does() -> None:
+    clocks = [Clock(), Unopened(), Unopened()]
+    found = sweep(FakeSpace([[list(range(1, 61))]]), FakePool(), *clocks)
+    assert found.right == 60 and found.good
+    assert all(len(clock.prepared) <= 1 for clock in clocks[1:])
+    alone = sweep(FakeSpace([[[1, 2]]]), FakePool(), Unopened(), Unopened())
+    assert len(alone.faulted) == 2 and not alone.good
 
 
 def test_a_fault_that_there_is_no_time_to_see_again_counts() -> None:

@@ -11,10 +11,14 @@ from cleave.runtime.build import Built, build
 from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
 from cleave.runtime.clock import Checked, Hung
+from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS, Trial
 from cleave.schedule.program import Program
+from cleave.schedule.targets import TARGETS
 from cleave.targets.triton_python import TritonFile
 from tests import tile_programs
+
+H200 = TARGETS["h200"]
 
 
 @dataclass
@@ -136,3 +140,15 @@ class FakeClock:
 
     def close(self) -> None:
         pass
+
+
+def tuned(space: FakeSpace, pool: FakePool, clock: FakeClock | None = None, store: Store | None = None, seconds: float = 100.0) -> Tuned:
+    """What the tuner chooses for an h200; without a clock nothing is timed."""
+    kept = store or Store(enabled=False)
+    now = (lambda: clock.seconds) if clock is not None else (lambda: 0.0)
+    return Tuner(space, H200, "sm_90", pool, clock, Budget(seconds, 32), kept, "here", now=now).tune()
+
+
+def single(*estimates: float) -> FakeSpace:
+    """One kernel with so many ways."""
+    return FakeSpace([[list(estimates)]])

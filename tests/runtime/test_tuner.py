@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,27 +11,13 @@ import pytest
 from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.binary import Binary
-from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
-from cleave.runtime.clock import Checked
 from cleave.runtime.machine_code import UnreadableError
-from cleave.runtime.tuner import Budget, Tuned, Tuner
+from cleave.runtime.tuner import Budget, Tuner
 from cleave.schedule.candidates import OVERLAPS
 from cleave.schedule.targets import TARGETS
 
-from .made_up_space import FakeClock, FakePool, FakeSpace
-
-H200 = TARGETS["h200"]
-
-
-def tuned(space: FakeSpace, pool: FakePool, clock: FakeClock | None = None, store: Store | None = None, seconds: float = 100.0) -> Tuned:
-    kept = store or Store(enabled=False)
-    now = (lambda: clock.seconds) if clock is not None else (lambda: 0.0)
-    return Tuner(space, H200, "sm_90", pool, clock, Budget(seconds, 32), kept, "here", now=now).tune()
-
-
-def single(*estimates: float) -> FakeSpace:
-    return FakeSpace([[list(estimates)]])
+from .made_up_space import H200, FakeClock, FakePool, FakeSpace, single, tuned
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -169,6 +154,9 @@ def test_known_times_are_not_taken_again(tmp_path: Path) -> None:
     assert result.program.notes == ("0:1",)
     assert clock.prepared == ["0:2"] and set(clock.sampled) == {"0:2"}
     assert sorted(entry.cached for entry in result.entries) == [False, True, True]
+    clock = FakeClock(times)
+    assert tuned(single(10, 11, 12), FakePool(), clock, store).program.notes == ("0:1",)
+    assert not clock.prepared and not clock.sampled
 
 
 def test_a_new_time_near_a_known_one_is_compared_afresh(tmp_path: Path) -> None:
@@ -194,13 +182,6 @@ def test_time_is_bounded() -> None:
     assert len(clock.prepared) <= 12
     assert result.program.notes[0] in clock.prepared
     assert clock.seconds < 0.11
-
-
-def test_time_is_left_for_the_last_race() -> None:
-    """What is raced before it ends with the time for that: the one that is slow in its company is not chosen."""
-    clock = Deciding({f"0:{number}": 20.0 + number / 100 for number in range(32)}, slow="0:0")
-    result = tuned(single(*range(1, 33)), FakePool(), clock, seconds=0.2)
-    assert len(clock.prepared) < 32 and result.program.notes == ("0:1",)
 
 
 def test_without_a_clock_the_first_that_fits_is_taken() -> None:
@@ -348,95 +329,3 @@ def test_launches_that_overlap_may_stream_too() -> None:
     times = {"0:0,0": 15.0, f"0:0,0:{early}": 13.0, f"0:0,0:{late}": 14.0, "0:0,0:streaming": 14.5, f"0:0,0:{late}:streaming": 13.5}
     result = tuned(space, FakePool(), FakeClock({**times, f"0:0,0:{early}:streaming": 12.0}))
     assert result.program.notes == (f"0:0,0:{early}:streaming",)
-
-
-@dataclass
-class Capped(FakeClock):
-    """A card on which what needs much power is slowed down once it has worked for a while."""
-
-    hungry: str = ""
-
-    def sample(self, numbers: Sequence[int]) -> list[float]:
-        found = super().sample(numbers)
-        slow = 1.05 if len(self.sampled) > 120 else 1.0
-        return [seconds * (slow if self.names[number] == self.hungry else 1.0) for number, seconds in zip(numbers, found, strict=True)]
-
-
-@pytest.mark.parametrize("scale", [0.05, 1.0])
-def test_what_a_power_limit_slows_down_is_not_chosen(scale: float) -> None:
-    """Of candidates that take long; others do not work for long at a time."""
-    clock = Capped({"0:0": 1000 * scale, "0:1": 980 * scale, "0:2": 1500 * scale}, hungry="0:1")
-    result = tuned(single(10, 11, 12), FakePool(), clock)
-    assert result.program.notes == (("0:0",) if scale == 1.0 else ("0:1",))
-
-
-@dataclass
-class Resting(FakeClock):
-    """A card that is fast after a pause, which checking a candidate is, and slow once it has worked for `warm` seconds."""
-
-    warm: float = 0.3
-    worked: float = 0.0
-
-    def prepare(self, number: int, built: Built) -> Checked:
-        self.worked = 0.0
-        return super().prepare(number, built)
-
-    def sample(self, numbers: Sequence[int]) -> list[float]:
-        slow = 1.15 if self.worked > self.warm else 1.0
-        found = [seconds * slow for seconds in super().sample(numbers)]
-        self.worked += sum(found)
-        return found
-
-
-def test_a_card_that_has_rested_makes_nothing_faster() -> None:
-    """The pair is raced alone with the best of the first race, after a pause, and takes longer by a tenth."""
-    space = FakeSpace([[[700, 710], [500, 510]], [[1400]]])
-    times = {"0:0,0": 1200, "0:1,0": 1100, "0:0,1": 1100, "0:1,1": 1100, "1:0": 1000}
-    result = tuned(space, FakePool(), Resting(times))
-    assert result.program.notes == ("1:0",)
-    assert [round((entry.measured or 0) * 1e6) for entry in result.entries] == [1150, 1265, 1265, 1265, 1380]
-
-
-@dataclass
-class Slowing(FakeClock):
-    """A card on which everything takes a fifth longer once `early` candidates were prepared."""
-
-    early: int = 3
-
-    def sample(self, numbers: Sequence[int]) -> list[float]:
-        return [seconds * (1.2 if len(self.prepared) > self.early else 1.0) for seconds in super().sample(numbers)]
-
-
-def test_times_of_a_slower_race_are_told_in_terms_of_the_first() -> None:
-    """The pair, raced later, is the fastest, and the second of the first race would seem faster yet."""
-    clock = Slowing({"0:0,0": 20, "0:1,0": 15, "0:0,1": 15.5, "0:1,1": 14})
-    result = tuned(FakeSpace([[[10, 11], [5, 6]]]), FakePool(), clock)
-    assert result.program.notes == ("0:1,1",)
-    assert [round((entry.measured or 0) * 1e6, 1) for entry in result.entries] == [14, 15, 15.5, 20]
-
-
-def test_the_models_favourite_runs_beside_the_finalists() -> None:
-    """However far off: how much worse its choice is shows in one race alone."""
-    clock = FakeClock({f"0:{number}": 30.0 if number < 8 else 20.0 + number / 100 for number in range(16)})
-    result = tuned(single(*range(1, 17)), FakePool(), clock)
-    assert result.program.notes == ("0:8",)
-    assert set(clock.sampled[-20:]) == {f"0:{number}" for number in range(8, 14)}
-    assert sum(name == "0:0" for name in clock.sampled) > sum(name == "0:1" for name in clock.sampled)
-
-
-@dataclass
-class Deciding(FakeClock):
-    """Once no more than six programs are raced, what was fast in larger races is slow, or one of them alone."""
-
-    slow: str = ""
-
-    def sample(self, numbers: Sequence[int]) -> list[float]:
-        found = zip(numbers, super().sample(numbers), strict=True)
-        return [seconds * (1.2 if len(numbers) <= 6 and self.slow in ("", self.names[number]) else 1.0) for number, seconds in found]
-
-
-def test_what_is_chosen_was_raced_last() -> None:
-    """All that were left out seem faster than the finalists."""
-    clock = Deciding({f"0:{number}": 20.0 + number / 100 for number in range(16)})
-    result = tuned(single(*range(1, 17)), FakePool(), clock)
-    assert result.program.notes == ("0:0",)

@@ -52,6 +52,23 @@ def write(path: str, data: bytes) -> None:
         raise OSError(error.errno, error.strerror, "standard output" if path == "-" else path) from error
 
 
+def check(path: str) -> None:
+    """
+    Asks whether `write` could make that file, so that what takes long does not learn it in the end; nothing is made.
+
+    Raises: OSError with a file name.
+    """
+    file = Path(path)
+    if path == "-":
+        return
+    if file.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not file.parent.is_dir():
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
 def replace(path: Path, data: bytes) -> None:
     """
     Makes a file with these bytes, or one that was there have them: whoever reads it sees all of the old or all of the new.

@@ -9,14 +9,13 @@ list of programs it tells whether the form that should be found is, how far up, 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from cleave import __version__
-from cleave.files import end_quietly
+from cleave.files import check, end_quietly
 
 MEASURING = """
 Every contender's result is compared with float64, then all are timed in turn, round after round: as replays of a CUDA graph and as
@@ -47,12 +46,11 @@ class Parser(argparse.ArgumentParser):
 
 def result_file(text: str) -> Path:
     """A file that can be made, asked before the work is done. Raises: argparse.ArgumentTypeError."""
-    path = Path(text)
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"'{text}' is a folder")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"'{text}' cannot be written")
-    return path
+    try:
+        check(text)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be written: {error.strerror}") from error
+    return Path(text)
 
 
 def count(text: str) -> int:

@@ -33,7 +33,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from cleave import __version__
 from cleave.errors import CleaveError
-from cleave.files import end_quietly, read, told, write
+from cleave.files import check, end_quietly, read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of, spec, specs, summary_of
 from cleave.universe import CLEAVE_UNIVERSE
@@ -129,6 +129,7 @@ class CleaveOpt(xDSLOptMain):
         if self.args.verify_equivalent is not None:
             return self.compared(Path(self.args.verify_equivalent))
         self.target()
+        check(self.args.output_file or "-")
         out: list[str] = []
         failed = False
         for text, first_line in self.chunks():

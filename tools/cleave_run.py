@@ -28,7 +28,7 @@ from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
 from cleave.extents import sizes_of
-from cleave.files import end_quietly, read, told, write
+from cleave.files import check, end_quietly, read, told, write
 from cleave.layouts import without_axes
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import TOLERANCES, rounded
@@ -265,6 +265,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def execute(args: argparse.Namespace) -> int:
     """Runs what the arguments ask for and returns the exit code. Raises: CleaveError, OSError, UsageError."""
     given = dimensions(args.dims)
+    if args.output is not None:
+        check(args.output)
     inputs = Inputs(args.inputs, args.seed)
     asked = cast("Precision | None", args.precision)
     programs = chosen(loaded(args.file, args.alternative), args.program)

@@ -1,6 +1,7 @@
 """Running modules: sizes, inputs, comparison and exit codes."""
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +221,24 @@ def test_results_are_written_to_the_very_file_named(product: str, tmp_path: Path
         assert file["result_0"].shape == (2, 3)
     assert cleave_run.main([product, "--dims", "k=2", "--output", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"cleave-run: error: {tmp_path}: Is a directory\n"
+
+
+def test_where_results_cannot_be_written_nothing_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The input, which is not there, is not asked for."""
+    closed = tmp_path / "closed"
+    closed.mkdir(0o500)
+    places = {
+        tmp_path: "Is a directory",
+        tmp_path / "absent" / "out": "No such file or directory",
+        Path("/dev/null/out"): "No such file or directory",
+    }
+    if not os.access(closed, os.W_OK):
+        places[closed / "out"] = "Permission denied"
+    for place, why in places.items():
+        for tool, option in ((cleave_run, "--output"), (cleave_opt, "-o")):
+            assert tool.main([str(tmp_path / "none.mlir"), option, str(place)]) == 2
+            assert capsys.readouterr().err == f"{tool.__name__.rsplit('.', 1)[1].replace('_', '-')}: error: {place}: {why}\n"
+    assert list(tmp_path.iterdir()) == [closed] and not list(closed.iterdir())
 
 
 def test_a_malformed_program_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

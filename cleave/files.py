@@ -58,9 +58,9 @@ def check(path: str) -> None:
 
     Raises: OSError with a file name.
     """
-    file = Path(path)
     if path == "-":
         return
+    file = Path(path).resolve()
     if file.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not file.parent.is_dir():

@@ -9,6 +9,7 @@ list of programs it tells whether the form that should be found is, how far up, 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,7 +51,11 @@ def result_file(text: str) -> Path:
         check(text)
     except OSError as error:
         raise argparse.ArgumentTypeError(f"'{text}' cannot be written: {error.strerror}") from error
-    return Path(text)
+    path = Path(text)
+    # It is another file's place that a new one takes.
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not path.is_file()):
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be written: a file cannot be put in its place")
+    return path
 
 
 def count(text: str) -> int:

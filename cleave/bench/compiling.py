@@ -86,7 +86,7 @@ def regret(report: Report) -> float | None:
     least, best = (
         min(entry.measured or 0.0 for entry in ([entry for entry in some if entry.last] or some)) for some in (favourites, timed)
     )
-    return max(0.0, least / best - 1)
+    return max(0.0, least / best - 1) if best else 0.0
 
 
 def _timed(case: Case, inputs: Sequence[Tensor], options: Mapping[str, Any]) -> tuple[Compiled, float]:

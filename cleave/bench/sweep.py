@@ -118,6 +118,7 @@ class Sweep:
     _made: Candidates = field(init=False)
     _free: SimpleQueue[Clock] = field(init=False, default_factory=SimpleQueue[Clock])
     _aside: set[int] = field(init=False, default_factory=set[int])
+    _anew: bool = field(init=False, default=True)
     _lock: Lock = field(init=False, default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -226,15 +227,22 @@ class Sweep:
                 if self._over():
                     return None
                 checked = clock.prepare(number, candidate.built)
-                if not checked.unmade or not self._put_aside(clock):
+                if not checked.unmade or not (self._put_aside(clock) or self._reopened(clock)):
                     clock.forget(number)
                     return checked
             finally:
                 if id(clock) not in self._aside:
                     self._free.put(clock)
 
+    def _reopened(self, clock: Clock) -> bool:
+        """Begins anew, once, with the last clock, which may have had no inputs because of those that were put aside."""
+        again, self._anew = self._anew, False
+        if again and self._aside:
+            clock.close()
+        return again and bool(self._aside)
+
     def _put_aside(self, clock: Clock) -> bool:
-        """Runs nothing more on a clock that has no inputs, where another has."""
+        """Runs nothing more on a clock, where there is another."""
         with self._lock:
             last = len(self._aside) + 1 == len(self.clocks)
             if not last:

@@ -171,6 +171,9 @@ class Candidates:
         dropped, and the way of that kernel is out. Raises: UnreadableError.
         """
         for way in self.ways(candidate.trial):
+            if way not in self.binaries:
+                candidate.dropped = self.failures[way]
+                return False
             why = wrong_code(self.binaries[way])
             if why:
                 del self.binaries[way]

@@ -26,7 +26,10 @@ from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
 
 SENT_WHOLE = 16 << 20
-NO_MEMORY = "out of memory"
+NO_MEMORY, FATAL = "out of memory", "fatal"
+"""Failures: what could not be run for want of memory; with what a failure begins after which nothing else runs in that process."""
+MOST_HELD, MOST_RESTS = 256 << 20, 100
+"""How many bytes of a GPU's memory a process may keep without a workload, and how many workloads one has."""
 START_SECONDS = 60.0
 PREPARE_SECONDS = 20.0
 SAMPLE_SECONDS = 10.0
@@ -132,6 +135,10 @@ class Hung(RuntimeError):
         self.number = number
 
 
+class UnmadeError(RuntimeError):
+    """There are no inputs any more to run programs on."""
+
+
 class Clock(Protocol):
     """Runs programs, each known by a number, and says how long they take."""
 
@@ -140,7 +147,11 @@ class Clock(Protocol):
         ...
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
-        """The seconds that a run of each of the programs takes, in the mean of a few, run one after another. Raises: Hung."""
+        """
+        The seconds that a run of each of the programs takes, in the mean of a few, run one after another.
+
+        Raises: Hung, UnmadeError.
+        """
         ...
 
     def forget(self, number: int) -> None:
@@ -148,7 +159,7 @@ class Clock(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends timing."""
+        """Ends timing, and what it takes of the GPU's memory; it may begin anew."""
         ...
 
 
@@ -165,6 +176,7 @@ class GpuClock:
         self._unopened = ""
         self._open = False
         self._kept: dict[int, Built] = {}
+        self._rests = 0
         self._peer: Peer | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._warm: tuple[subprocess.Popen[bytes], Any] | None = _started()
@@ -187,7 +199,7 @@ class GpuClock:
             self._lost()
             return Checked(None, f"running it: {error}", bool(self._unopened))
         if reply.failure:
-            if reply.failure.startswith("fatal"):
+            if reply.failure.startswith(FATAL):
                 # A fault poisons the CUDA context: nothing else would run in that process.
                 self._lost()
             return reply
@@ -197,18 +209,31 @@ class GpuClock:
     def sample(self, numbers: Sequence[int]) -> list[float]:
         """As `Clock.sample`."""
         try:
-            return self._ready().ask(("sample", tuple(numbers)), SAMPLE_SECONDS)
+            return self._sampled(numbers)
         except Gone:
             self._lost()
         out: list[float] = []
         for number in numbers:
             try:
-                out.extend(self._ready().ask(("sample", (number,)), SAMPLE_SECONDS))
+                out.extend(self._sampled([number]))
             except Gone as error:
                 self._lost()
                 self._kept.pop(number, None)
                 raise Hung(number, f"running it again: {error}") from error
         return out
+
+    def _sampled(self, numbers: Sequence[int]) -> list[float]:
+        """What the process answers. Raises: Gone, Hung, UnmadeError."""
+        try:
+            peer = self._ready()
+        except Gone as error:
+            if self._unopened:
+                raise UnmadeError(self._unopened) from error
+            raise
+        for number in numbers:
+            if number not in self._kept:
+                raise Hung(number, "running it again: it could not be prepared")
+        return peer.ask(("sample", tuple(numbers)), SAMPLE_SECONDS)
 
     def forget(self, number: int) -> None:
         """As `Clock.forget`."""
@@ -220,19 +245,33 @@ class GpuClock:
 
     def rest(self) -> bool:
         """
-        Forgets the workload, what it takes of the GPU's memory is given back; False where there is no process that could take another.
+        Forgets the workload, what it takes of the GPU's memory is given back; False where there is no process that could take another, as
+        when it has had many or keeps much.
         """
         self._kept.clear()
         self._workload, self.reference, self._unopened, self._open = None, "", "", False
+        self._rests += 1
         if self._peer is not None:
             try:
-                self._peer.ask(("rest",), PREPARE_SECONDS)
+                held: int = self._peer.ask(("rest",), PREPARE_SECONDS)
             except Gone:
                 self._lost()
-        return self._peer is not None or self._warm is not None
+            else:
+                if held > MOST_HELD or self._rests >= MOST_RESTS:
+                    self.close()
+        return self._peer is not None or (self._warm is not None and self._warm[0].poll() is None)
+
+    def abandon(self) -> None:
+        """Leaves the process to another one that has it too, as after a fork."""
+        if self._warm is not None:
+            self._warm[1].close()
+        if self._peer is not None:
+            self._peer.close()
+        self._warm = self._peer = self._process = None
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process; another is started where a program is to be run."""
+        self._unopened, self._open = "", False
         if self._warm is not None:
             process, channel = self._warm
             channel.close()
@@ -263,6 +302,9 @@ class GpuClock:
             return self._peer
         if self._unopened:
             raise Gone(self._unopened)
+        if self._warm is not None and self._warm[0].poll() is not None:
+            self._warm[1].close()
+            self._warm = None
         self._process, channel = self._warm or _started()
         self._warm = None
         connection: Connection[Any, Any] = Connection(channel.detach())
@@ -275,13 +317,14 @@ class GpuClock:
         self._peer, self._open = peer, True
         for number, built in list(self._kept.items()):
             try:
-                failed = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
+                failed: str = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
             except Gone:
-                del self._kept[number]
-                self._lost()
-                return self._ready()
+                failed = FATAL
             if failed:
                 del self._kept[number]
+            if failed.startswith(FATAL):
+                self._lost()
+                return self._ready()
         return peer
 
 

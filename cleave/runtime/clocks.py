@@ -1,7 +1,7 @@
 """
 Clocks that wait for the next who needs one: to start a process that has torch and reaches the GPU takes seconds.
 
-The process of one that waits has given the GPU's memory back, but for what CUDA itself takes there.
+The process of one that waits has given the GPU's memory back, but for what CUDA and its libraries take there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Clocks:
     def __init__(self, make: Callable[[], GpuClock] = GpuClock, idle: float = IDLE) -> None:
         self._make = make
         self._idle = idle
-        self.forget()
+        self._lock = threading.Lock()
+        self._resting: GpuClock | None = None
+        self._returns = 0
 
     @contextmanager
     def lent(self) -> Generator[GpuClock]:
@@ -31,12 +33,15 @@ class Clocks:
         clock = self._taken() or self._make()
         try:
             yield clock
+            able = clock.rest()
         except BaseException:
             # An answer may be on its way, which the next who asks would take for theirs.
             clock.close()
             raise
-        if clock.rest():
+        if able:
             self._keep(clock)
+        else:
+            clock.close()
 
     def close(self) -> None:
         """Ends what waits."""
@@ -47,35 +52,37 @@ class Clocks:
     def forget(self) -> None:
         """Leaves what waits alone: after a fork it is the other process'."""
         self._lock = threading.Lock()
-        self._resting: GpuClock | None = None
-        self._end: threading.Timer | None = None
+        clock, self._resting = self._resting, None
+        if clock is not None:
+            clock.abandon()
 
     def _taken(self) -> GpuClock | None:
         with self._lock:
             clock, self._resting = self._resting, None
-            if self._end is not None:
-                self._end.cancel()
-                self._end = None
-        return clock
+            return clock
 
     def _keep(self, clock: GpuClock) -> None:
-        end = threading.Timer(self._idle, self._expire, (clock,))
-        end.daemon = True
         with self._lock:
             before, self._resting = self._resting, clock
-            if self._end is not None:
-                self._end.cancel()
-            self._end = end
-            end.start()
+            self._returns += 1
+            # It knows the number alone: a fork that copies it would keep the clock.
+            end = threading.Timer(self._idle, self._expire, (self._returns,))
         if before is not None:
             before.close()
+        end.daemon = True
+        try:
+            end.start()
+        except RuntimeError:
+            # No thread can be started, as when Python ends.
+            self.close()
 
-    def _expire(self, clock: GpuClock) -> None:
+    def _expire(self, returns: int) -> None:
+        """Ends what waits, if it is what came back then."""
         with self._lock:
-            own = self._resting is clock
-            if own:
-                self._resting = self._end = None
-        if own:
+            if self._returns != returns:
+                return
+            clock, self._resting = self._resting, None
+        if clock is not None:
             clock.close()
 
 

@@ -3,7 +3,7 @@ Timing candidates on a clock, race after race.
 
 A GPU's clocks change with what ran before, and so do times from one race to the next. What takes long is run until the card's power limit
 holds its clocks down, and raced then. A race's times are told in terms of what its candidates took in earlier ones; times that were known
-from before are told in terms of these as soon as one of them runs beside what was timed since. In the end the fastest are raced once more,
+from before are told in terms of these once one of them runs beside what was timed since. In the end the fastest are raced once more,
 side by side, and one of these is chosen.
 """
 
@@ -17,7 +17,7 @@ from itertools import cycle, islice
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
 from cleave.runtime.candidates import Candidate
-from cleave.runtime.clock import Clock, Hung
+from cleave.runtime.clock import NO_MEMORY, Clock, Hung, UnmadeError
 from cleave.runtime.proposals import time_of
 from cleave.runtime.race import LEAST, Standing, race
 
@@ -36,6 +36,9 @@ AT_ONCE, MOST_AT_ONCE = 0.05, 1000
 NEAR, FINALISTS = 1.05, 6
 """How close to the fastest a time of another race must be for both to be run again at the end, and how many of the fastest are."""
 
+DRIFT = 1.5
+"""How much slower what was timed since may seem than what is known from before, for both to be run side by side."""
+
 FAVOURITES = 8
 """How many of those that the model likes best, and that can be timed, it is judged by: the fastest of them is at the end too."""
 
@@ -45,8 +48,8 @@ class Races:
     """
     The races of `states`, which the clock knows by their places in that list. Times are kept in `store` by the `key` of what was built.
 
-    `left` is how many seconds are left, `now` the time; `checking` and `dropped` are told which candidate is looked at, and which was
-    dropped and why. `unmade` says why nothing can be run, where that is so.
+    `left` is how many seconds are left, `now` the time; `checking` and `dropped` are told which candidate is looked at, and which failed
+    and how. `unmade` says why nothing can be run, where that is so.
     """
 
     clock: Clock
@@ -83,6 +86,10 @@ class Races:
     def decided(self) -> Candidate | None:
         """The fastest candidate, from a last race of the fastest where there is time for one; None where there is none."""
         finalists = self._finalists()
+        since = min((state for state in self.ready() if not state.cached), key=preferred, default=None)
+        if since and all(state.cached for state in finalists) and preferred(since) <= DRIFT * preferred(finalists[0]) and self.left() >= 0:
+            self._race([finalists[0], since])
+            finalists = self._finalists()
         if len(finalists) > 1 and not all(state.cached for state in finalists) and self.left() >= 0:
             settled = self._race(finalists)
             for state in finalists:
@@ -115,31 +122,45 @@ class Races:
         if checked.unmade:
             self.unmade = checked.failure
             return False
-        state.error, state.dropped = checked.error, checked.failure
-        if checked.wrong:
-            self.dropped(state, f"was {checked.failure}")
-        if not state.dropped:
+        state.error = checked.error
+        if checked.failure == NO_MEMORY:
+            state.dropped = NO_MEMORY
+        elif checked.failure:
+            self._drop(state, checked.failure, "was" if checked.wrong else "was dropped:")
+        else:
             self._loaded.add(number)
         return not state.dropped
 
+    def _drop(self, state: Candidate, failure: str, told: str) -> None:
+        """Drops what failed; a time that is known of it counts no more."""
+        state.dropped = failure
+        if state.built is not None:
+            self.store.put("times", self.key(state.built), None)
+        self.dropped(state, f"{told} {failure}")
+
     def _race(self, states: Sequence[Candidate]) -> bool:
         """Times candidates side by side; whether they ran as often as is needed to tell."""
-        standing = self._run([self.states.index(state) for state in states if self._load(state)])
+        numbers = [self.states.index(state) for state in states if self._load(state)]
+        standing = Standing() if self.unmade else self._run(numbers)
         times = {number: seconds for number, seconds in standing.times.items() if seconds > 0}
         settled = standing.rounds >= LEAST
         since, before = (self._ratios(times, cached) for cached in (False, True))
         scale = statistics.median(since or before or [1.0])
-        if since and before:
+        if since and before and settled:
             for number, state in enumerate(self.states):
                 if state.cached and state.measured is not None and number not in times:
-                    state.measured *= scale / statistics.median(before)
+                    self._keep(state, state.measured * scale / statistics.median(before))
         for number, seconds in standing.times.items():
             state = self.states[number]
-            if settled or state.measured is None or state.cached:
-                state.measured, state.cached = seconds * scale, False
-                if state.built is not None:
-                    self.store.put("times", self.key(state.built), (state.measured, state.error))
+            if settled or state.measured is None:
+                state.cached = False
+                self._keep(state, seconds * scale)
         return settled
+
+    def _keep(self, state: Candidate, seconds: float) -> None:
+        state.measured = seconds
+        if state.built is not None:
+            self.store.put("times", self.key(state.built), (seconds, state.error))
 
     def _ratios(self, times: dict[int, float], cached: bool) -> list[float]:
         """What candidates took, from before or since, over what they take in this race."""
@@ -153,10 +174,11 @@ class Races:
                 self._warm(numbers)
                 return race(numbers, self.clock.sample, lambda: self.left() < 0)
             except Hung as error:
-                state = self.states[error.number]
-                state.dropped = str(error)
-                self.dropped(state, f"was dropped: {error}")
+                self._drop(self.states[error.number], str(error), "was dropped:")
                 numbers = [number for number in numbers if number != error.number]
+            except UnmadeError as error:
+                self.unmade = str(error)
+                break
         return Standing()
 
     def _warm(self, numbers: Sequence[int]) -> None:

@@ -2,8 +2,8 @@
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
 Messages: `("open", workload)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
-`("sample", numbers)` seconds, one for each; `("forget", number)` True, and so does `("rest",)`, which forgets all. An error answers any of
-them as `Failed`.
+`("sample", numbers)` seconds, one for each; `("forget", number)` True; `("rest",)`, which forgets all, the bytes of the GPU's memory that
+are still held. An error answers any of them as `Failed`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 
 from cleave.runtime.build import Built
-from cleave.runtime.clock import NO_MEMORY, Checked, Data, Workload
+from cleave.runtime.clock import FATAL, NO_MEMORY, Checked, Data, Workload
 from cleave.runtime.connection import Failed
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.driver import DriverError
@@ -125,15 +126,11 @@ class Timer:
         free, total = torch.cuda.mem_get_info(self.device)
         if free < ROOM * total:
             _give_back()
-        try:
-            return self._prepared(number, built)
-        except torch.OutOfMemoryError:
+        for _ in range(2):
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return self._prepared(number, built)
             _give_back()
-        try:
-            return self._prepared(number, built)
-        except torch.OutOfMemoryError:
-            _give_back()
-            return Checked(None, NO_MEMORY)
+        return Checked(None, NO_MEMORY)
 
     def _prepared(self, number: int, built: Built) -> Checked:
         """As `prepare`. Raises: torch.OutOfMemoryError."""
@@ -167,7 +164,7 @@ class Timer:
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, DriverError) as problem:
-            fatal = "fatal: " if _poisoned() else ""
+            fatal = f"{FATAL}: " if _poisoned() else ""
             return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
 
     @contextlib.contextmanager
@@ -265,7 +262,7 @@ def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None,
         case ("rest",):
             if timer is not None:
                 timer.close()
-            return None, True
+            return None, torch.cuda.memory_reserved() if torch.cuda.is_initialized() else 0
         case _:
             raise AssertionError(f"unknown message {message[0]}")
 
@@ -273,6 +270,8 @@ def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None,
 def main() -> None:
     """Answers until the other end closes."""
     timer: Timer | None = None
+    # An interrupt is for whoever started this, and closes the connection.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Connection(int(sys.argv[1])) as connection:
         # What is wrong is told where it is needed.
         with contextlib.suppress(RuntimeError, AssertionError):

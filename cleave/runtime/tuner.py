@@ -241,12 +241,13 @@ class Tuner:
 
     def _untimed(self) -> Candidate | None:
         """Of what was made to be timed, and could not be for want of memory if not of time, the first, in the order of the cost model."""
-        for state in self._states:
-            if state.built is not None and state.dropped in ("", NO_MEMORY) and self._sound(state):
-                if state.dropped:
-                    self._remarks.append(f"nothing could be timed: {state.dropped}")
-                    state.dropped = ""
-                return state
+        for why in ("", NO_MEMORY):
+            for state in self._states:
+                if state.built is not None and state.dropped == why and self._sound(state):
+                    if why:
+                        self._remarks.append(f"nothing could be timed: {why}")
+                        state.dropped = ""
+                    return state
         return None
 
     def _first(self, trials: Sequence[Trial]) -> Candidate:

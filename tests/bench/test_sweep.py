@@ -111,15 +111,22 @@ def test_what_hangs_or_faults_beside_others_is_run_again_alone() -> None:
 
 
 class Unopened(Clock):
-    """One that has no inputs, and says so at once."""
+    """One that has no inputs, and says so at once; `able` has them once it was closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, able: bool = False) -> None:
         super().__init__()
+        self.able = able
         self.closed = False
 
     def prepare(self, number: int, built: Any) -> Checked:
-        super().prepare(number, built)
+        found = super().prepare(number, built)
+        if self.closed and self.able:
+            return found
+        self.names.clear()
         return Checked(None, "running it: the inputs could not be made: out of memory", unmade=True)
+
+    def forget(self, number: int) -> None:
+        self.names.pop(number, None)
 
     def close(self) -> None:
         self.closed = True
@@ -132,6 +139,12 @@ def test_what_has_no_inputs_runs_nothing_while_another_does() -> None:
     assert all(len(clock.prepared) <= 1 for clock in clocks[1:])
     alone = sweep(FakeSpace([[[1, 2]]]), FakePool(), Unopened(), Unopened())
     assert len(alone.faulted) == 2 and not alone.good
+
+
+def test_the_last_one_without_inputs_begins_anew() -> None:
+    """The memory that it wanted was taken by the others, which are put aside by then."""
+    found = sweep(FakeSpace([[list(range(1, 13))]]), FakePool(), *(Unopened(able=True) for _ in range(3)))
+    assert found.right == 12 and found.good
 
 
 def test_a_fault_that_there_is_no_time_to_see_again_counts() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import torch
 
+from cleave.runtime import clock as clock_module
 from cleave.runtime.build import Built
-from cleave.runtime.clock import Checked, Data, GpuClock, Workload
+from cleave.runtime.clock import FATAL, MOST_HELD, MOST_RESTS, Checked, Data, GpuClock, Hung, UnmadeError, Workload
 from cleave.runtime.connection import Gone
 from cleave.targets.triton_python import TritonFile
 
@@ -37,16 +40,18 @@ def test_inputs_that_cannot_be_made_are_told_of_once() -> None:
 class Process:
     """Stands for the process that times; `refuses` to run on other inputs."""
 
-    def __init__(self, refuses: bool = False) -> None:
+    def __init__(self, refuses: bool = False, held: int = 0) -> None:
         self.asked: list[Any] = []
         self.refuses = refuses
+        self.held = held
         self.closed = False
 
     def ask(self, message: tuple[Any, ...], seconds: float) -> object:
         self.asked.append(message)
         if message[0] in ("open", "rest") and self.refuses:
             raise Gone("out of memory")
-        return "" if message[0] == "open" else Checked(1e-4)
+        answers = {"open": "", "rest": self.held}
+        return answers.get(message[0], Checked(1e-4))
 
     def close(self) -> None:
         self.closed = True
@@ -95,3 +100,80 @@ def test_a_process_that_cannot_rest_is_ended() -> None:
     clock.close()
     clock._peer = cast(Any, process)
     assert not clock.rest() and process.closed
+
+
+@pytest.mark.parametrize(("held", "rests"), [(MOST_HELD + 1, 1), (0, MOST_RESTS)])
+def test_a_process_that_keeps_much_or_had_much_is_ended(held: int, rests: int) -> None:
+    clock, process = GpuClock(), Process(held=held)
+    clock.close()
+    clock._peer = cast(Any, process)
+    for number in range(1, rests + 1):
+        assert clock.rest() == (number < rests) and process.closed == (number == rests)
+
+
+def test_a_process_that_ended_before_its_first_work_is_no_process() -> None:
+    clock = GpuClock()
+    assert clock._warm is not None and clock.rest()
+    clock._warm[0].kill()
+    clock._warm[0].wait()
+    assert not clock.rest()
+    clock.close()
+
+
+class Faulting:
+    """Stands for processes, one after another: each ends where `bad` is prepared again or sampled, or answers that as fatal."""
+
+    def __init__(self, bad: int, answers: bool) -> None:
+        self.bad, self.answers = bad, answers
+        self.there: set[int] = set()
+        self.first = True
+
+    def ask(self, message: tuple[Any, ...], seconds: float) -> object:
+        match message:
+            case ("open", _):
+                return ""
+            case ("prepare", int(number), _):
+                if number == self.bad and not self.first:
+                    if self.answers:
+                        return Checked(None, f"{FATAL}: an illegal address")
+                    raise Gone("the process ended")
+                self.there.add(number)
+                return Checked(1e-4)
+            case ("sample", numbers):
+                if self.bad in numbers or not set(numbers) <= self.there:
+                    raise Gone("the process ended")
+                return [float(number) for number in numbers]
+            case _:
+                raise AssertionError(message)
+
+    def close(self) -> None:
+        self.there.clear()
+        self.first = False
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_of_several_the_one_that_faults_alone_is_told_of(answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it faults again where another process is to have all of them."""
+    process, built = Faulting(1, answers), Built(TritonFile("", {}, ()), {})
+    clock = GpuClock(workload(3))
+    clock.close()
+    monkeypatch.setattr(clock_module, "_started", lambda: (SimpleNamespace(pid=0, kill=lambda: None, wait=lambda: None), socket.socket()))
+    monkeypatch.setattr(clock_module, "Peer", lambda connection, pid: process)
+    for number in range(5):
+        assert not clock.prepare(number, built).failure
+    with pytest.raises(Hung) as hung:
+        clock.sample(range(5))
+    assert hung.value.number == 1
+    left = [0, 2, 3, 4]
+    assert clock.sample(left) == [0.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a CUDA device")
+def test_inputs_that_cannot_be_made_again_are_no_programs_fault() -> None:
+    clock = GpuClock(workload(3))
+    clock._kept[0] = Built(TritonFile("", {}, ()), {})
+    try:
+        with pytest.raises(UnmadeError, match="the inputs could not be made"):
+            clock.sample([0])
+    finally:
+        clock.close()

@@ -18,6 +18,7 @@ class Stub:
     def __init__(self, able: bool = True) -> None:
         self.able = able
         self.rests = 0
+        self.abandoned = False
         self.closed = threading.Event()
 
     def rest(self) -> bool:
@@ -27,6 +28,9 @@ class Stub:
 
     def close(self) -> None:
         self.closed.set()
+
+    def abandon(self) -> None:
+        self.abandoned = True
 
 
 def clocks(able: bool = True, idle: float = 60.0) -> tuple[Clocks, list[Stub]]:
@@ -116,7 +120,7 @@ def test_a_fork_leaves_what_waits_to_its_parent() -> None:
     child = os.fork()
     if child == 0:
         with pool.lent():
-            os._exit(len(made))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+            os._exit(len(made) + 10 * made[0].abandoned + 100 * made[0].closed.is_set())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 12
     with pool.lent():
         assert len(made) == 1

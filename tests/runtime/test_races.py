@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cleave.errors import CleaveError
+from cleave.runtime import candidates
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
-from cleave.runtime.clock import NO_MEMORY, Checked, Hung
+from cleave.runtime.clock import NO_MEMORY, Checked, Hung, UnmadeError
 from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 
@@ -277,3 +278,53 @@ def test_a_last_race_that_is_cut_short_decides_nothing() -> None:
     result = tuned(single(190e3, 195e3), FakePool(), clock, seconds=7.3)
     assert 6.9 < clock.seconds < 7.8, "there was a last race"
     assert result.program.notes == ("0:0",) and not any(entry.last for entry in result.entries)
+
+
+def test_a_time_of_what_fails_counts_no_more(tmp_path: Path) -> None:
+    """Neither of what hung in the last race, nor of what is wrong where it is run beside others."""
+    times = {f"0:{number}": 20.0 + number / 100 for number in range(16)}
+    store = Store(tmp_path / "hung")
+    tuned(single(*range(1, 17)), FakePool(), Failing(times, hanging_late="0:0"), store)
+    clock = Failing(times, hanging_late="0:0")
+    assert tuned(single(*range(1, 17)), FakePool(), clock, store).program.notes == ("0:1",)
+    assert "0:0" in clock.prepared
+
+    store = Store(tmp_path / "wrong")
+    tuned(single(10), FakePool(), FakeClock({"0:0": 20}), store)
+    for _ in range(2):
+        clock = Failing({"0:1": 21}, checked={"0:0": WRONG})
+        assert tuned(single(10, 11), FakePool(), clock, store).program.notes == ("0:1",)
+        assert "0:0" in clock.prepared
+
+
+def test_a_leader_from_before_runs_beside_the_best_of_today(tmp_path: Path) -> None:
+    """Also where nothing further is tried; what is told anew is kept."""
+    store = Store(tmp_path)
+    tuned(single(10, 11), FakePool(), FakeClock({"0:0": 20, "0:1": 23}), store)
+    today = {"0:0": 20.0, "0:1": 23.0, "0:2": 17.0}
+    assert tuned(single(10, 11, 12), FakePool(), Scaled(today, factor=1.3), store).program.notes == ("0:2",)
+    clock = FakeClock(today)
+    result = tuned(single(10, 11, 12), FakePool(), clock, store)
+    assert result.program.notes == ("0:2",) and not clock.sampled
+    assert sorted(round((entry.measured or 0) * 1e6, 1) for entry in result.entries) == [22.1, 26.0, 29.9]
+
+
+def test_inputs_that_cannot_be_made_again_end_the_races() -> None:
+    @dataclass
+    class Losing(FakeClock):
+        def sample(self, numbers: Sequence[int]) -> list[float]:
+            if len(self.sampled) > 40:
+                raise UnmadeError("the inputs could not be made: out of memory")
+            return super().sample(numbers)
+
+    clock = Losing({f"0:{number}": 20.0 + number for number in range(4)})
+    result = tuned(single(*range(1, 5)), FakePool(), clock)
+    assert result.dropped == 0 and result.program.notes == ("0:0",)
+
+
+def test_of_what_could_not_be_timed_none_has_code_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A way that is out is out in all."""
+    monkeypatch.setattr(candidates, "wrong_code", lambda binary: "it reads UR7" if binary.image == b"(0, 1, 0)" else "")
+    clock = Failing({}, checked={f"0:{first},0": UNMADE for first in range(2)})
+    with pytest.raises(CleaveError, match="the assembler's code is wrong: it reads UR7"):
+        tuned(FakeSpace([[[10, 11], [5]]]), FakePool(), clock)

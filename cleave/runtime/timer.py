@@ -178,8 +178,12 @@ class Timer:
             graph.capture_begin()
             try:
                 yield
-            finally:
-                graph.capture_end()
+            except BaseException:
+                # Of a capture that failed this fails as well, and says less.
+                with contextlib.suppress(RuntimeError):
+                    graph.capture_end()
+                raise
+            graph.capture_end()
 
     def _checked(self, results: Sequence[torch.Tensor], run: Callable[[], None]) -> tuple[float | None, str]:
         """The relative error of what is run, None where nothing is known to be right yet, and what is wrong, if anything is."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
 
-from cleave.runtime.clock import SENT_WHOLE, described, stored
-from cleave.runtime.timer import answer, compared, made
+from cleave.runtime import timer
+from cleave.runtime.build import Built
+from cleave.runtime.clock import NO_MEMORY, SENT_WHOLE, Checked, described, stored
+from cleave.runtime.timer import Timer, answer, compared, made
+from cleave.targets.triton_python import TritonFile
 
 CPU = torch.device("cpu")
 
@@ -74,3 +79,65 @@ def test_infinities_and_nans_must_be_where_they_should() -> None:
 
 def test_rest_is_answered_without_a_workload() -> None:
     assert answer(None, ("rest",)) == (None, 0)
+
+
+class Graph:
+    """Stands for a graph whose capture fails in the end, where anything did in it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.failed = False
+
+    def capture_begin(self) -> None:
+        self.calls.append("begin")
+
+    def capture_end(self) -> None:
+        self.calls.append("end")
+        if self.failed:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+
+def test_what_failed_in_a_capture_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Want of memory above all, for which there is more to be tried."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(timer, "_stream", lambda device: None)
+    own = Timer.__new__(Timer)
+    own.device = CPU
+    graph = Graph()
+    with own._captured(cast(Any, graph)):
+        graph.calls.append("run")
+    assert graph.calls == ["begin", "run", "end"]
+    failing = Graph()
+    with pytest.raises(torch.OutOfMemoryError), own._captured(cast(Any, failing)):
+        failing.failed = True
+        raise torch.OutOfMemoryError("tried to allocate")
+    assert failing.calls == ["begin", "end"]
+
+
+def test_a_program_without_memory_has_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once memory that is not used was given back; only then is it told of."""
+    given: list[int] = []
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 << 30, 4 << 30))
+    monkeypatch.setattr(timer, "_give_back", lambda: given.append(len(tries)))
+    built = Built(TritonFile("", {}, ()), {})
+    for failures, answer_ in ((1, Checked(1e-4)), (2, Checked(None, NO_MEMORY))):
+        tries: list[int] = []
+        given.clear()
+
+        def prepared(self: Timer, number: int, built: Built, failures: int = failures, tries: list[int] = tries) -> Checked:
+            tries.append(number)
+            if len(tries) <= failures:
+                raise torch.OutOfMemoryError("tried to allocate")
+            return Checked(1e-4)
+
+        monkeypatch.setattr(Timer, "_prepared", prepared)
+        own = Timer.__new__(Timer)
+        own.device = CPU
+        assert own.prepare(7, built) == answer_
+        assert tries == [7, 7] and given == list(range(1, failures + 1))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1 << 29, 4 << 30))
+    tries, given[:] = [], []
+    monkeypatch.setattr(Timer, "_prepared", lambda self, number, built: Checked(1e-4))
+    own.prepare(7, built)
+    assert given == [0], "where little is free that comes first"

@@ -60,7 +60,7 @@ def check(path: str) -> None:
     """
     if path == "-":
         return
-    file = Path(path).resolve()
+    file = Path(os.path.realpath(path))
     if file.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not file.parent.is_dir():

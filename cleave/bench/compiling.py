@@ -79,8 +79,7 @@ def regret(report: Report) -> float | None:
     race that decided the times in it count alone. What streams an input is left out: any of them may, which the model does not rank.
     """
     timed = [entry for entry in report.candidates if entry.measured is not None and not entry.dropped and not entry.streaming]
-    ranked = sorted(((entry.rank, entry) for entry in timed if entry.rank is not None), key=lambda pair: pair[0])
-    favourites = [entry for _, entry in ranked[:FAVOURITES]]
+    favourites = sorted((entry for entry in timed if entry.rank is not None), key=lambda entry: entry.rank or 0)[:FAVOURITES]
     if not favourites:
         return None
     least, best = (

@@ -80,8 +80,14 @@ class Races:
                 racing.append(state)
             if racing and self.left() < 0:
                 break
-        if racing:
-            self._race([*racing, *self._links()] if beside else racing)
+        while racing:
+            links = self._links() if beside else []
+            self._race([*racing, *links])
+            if not links or not all(state.dropped for state in links):
+                break
+            # Nothing is left that tells these times in terms of the others'.
+            for state in racing:
+                state.measured = None
 
     def decided(self) -> Candidate | None:
         """The fastest candidate, from a last race of the fastest where there is time for one; None where there is none."""

@@ -214,9 +214,10 @@ class Tuner:
         self._try(races, proposals.overlapping(self.space, races.ready()) if self.target.overlaps else [])
         self._try(races, proposals.streaming(self.space, races.ready()))
         self._limit = self.budget.seconds
+        best = races.decided()
         if races.unmade:
             self._remarks.append(f"not all could be timed: {races.unmade}")
-        return races.decided()
+        return best
 
     def _try(self, races: Races, trials: Sequence[Trial]) -> None:
         """Compiles what further trials need that is not known yet, while there is time, and times them beside the best so far."""

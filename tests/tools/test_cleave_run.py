@@ -1,5 +1,6 @@
 """Running modules: sizes, inputs, comparison and exit codes."""
 
+import errno
 import io
 import os
 from pathlib import Path
@@ -221,6 +222,13 @@ def test_results_are_written_to_the_very_file_named(product: str, tmp_path: Path
         assert file["result_0"].shape == (2, 3)
     assert cleave_run.main([product, "--dims", "k=2", "--output", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"cleave-run: error: {tmp_path}: Is a directory\n"
+
+
+def test_links_to_each_other_are_no_file(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(tmp_path / "one")
+    assert cleave_run.main([product, "--dims", "k=2", "--output", str(tmp_path / "one")]) == 2
+    assert capsys.readouterr().err == f"cleave-run: error: {tmp_path / 'one'}: {os.strerror(errno.ELOOP)}\n"
 
 
 def test_where_results_cannot_be_written_nothing_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,19 +76,19 @@ class Space:
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
         is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
-        does a trial with the plans of one before. Loops within ranges come second, then those whose longest tiles are first, and more of
-        both than of others: what they save is not estimated.
+        does a trial with the tiles of one before, in another order of programs, and one with the plans of one before. Loops within ranges
+        come second, then those whose longest tiles are first, and more of both than of others: what they save is not estimated.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
             repeats = [0] * len(candidate.ranked)
-            for trial in sorted(self._of(position, candidate), key=lambda trial: trial.seconds):
+            for seconds, trial in sorted(self._of(position, candidate), key=lambda entry: entry[0]):
                 repeat = 0.0
                 if trial.varied is not None:
                     repeats[trial.varied] += 1
                     share = candidate.ranked[trial.varied][0].cost.seconds / sum(ways[0].cost.seconds for ways in candidate.ranked)
                     repeat = repeats[trial.varied] / max(share, LEAST_SHARE)
-                taken = trial.seconds * (LIVE if candidate.source.ranged else 1.0)
+                taken = seconds * (LIVE if candidate.source.ranged else 1.0)
                 ordered.append((taken * (1 + CROWDED * repeat), position, trial))
         ordered.sort(key=lambda entry: entry[:2])
         plans: dict[object, int] = {}
@@ -110,7 +110,19 @@ class Space:
         source = self.divisions[trial.division][1].source
         return source.ranged and source.ordered == ordered
 
-    def _of(self, position: int, candidate: Candidate) -> list[Trial]:
+    def _of(self, position: int, candidate: Candidate) -> list[tuple[float, Trial]]:
+        """The trials of a division with what they are taken to need: further ones with the tiles of others more than estimated."""
+        tiles: dict[object, int] = {}
+        out: list[tuple[float, Trial]] = []
+        first, *rest = self._ways_of(position, candidate)
+        for trial in [first, *sorted(rest, key=lambda trial: trial.seconds)]:
+            alike = tuple(map(_tiled, self.choices(trial)))
+            tiles[alike] = tiles.get(alike, -1) + 1
+            out.append((trial.seconds * (1 + CROWDED * tiles[alike]), trial))
+        return out
+
+    def _ways_of(self, position: int, candidate: Candidate) -> list[Trial]:
+        """The trials of a division, the model's favourite first."""
         best = (0,) * len(candidate.ranked)
         seconds = sum(ways[0].cost.seconds for ways in candidate.ranked)
         out = [Trial(position, best, seconds)]
@@ -206,6 +218,15 @@ class Space:
 
 def _spelled(choice: Choice) -> str:
     return "library" if choice.call is not None else str(choice.plan)
+
+
+def _tiled(choice: Choice) -> object:
+    """The same for kernels that run the same tiles in the same way, but for which axes make a dimension and in which order tiles run."""
+    if choice.call is not None:
+        return "library"
+    plan = choice.plan
+    tiles = tuple((dim.role, dim.tile) for dim in plan.dims if dim.tile > 1)
+    return tiles, replace(plan, dims=(), raster=(), group=0, descending="from the last" if plan.descending else "")
 
 
 def space(

@@ -77,8 +77,12 @@ def test_infinities_and_nans_must_be_where_they_should() -> None:
     assert compared([torch.tensor([1.0, torch.inf, 0.0])], [exact], 1e-3)[1].startswith("wrong")
 
 
-def test_rest_is_answered_without_a_workload() -> None:
-    assert answer(None, ("rest",)) == (None, 0)
+@pytest.mark.parametrize(("ready", "kept"), [(False, 0), (True, 3 << 20)])
+def test_rest_is_answered_without_a_workload(ready: bool, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what the process keeps of the GPU's memory, which is nothing where it never came to use it."""
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: ready)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 3 << 20)
+    assert answer(None, ("rest",)) == (None, kept)
 
 
 class Graph:

@@ -328,7 +328,8 @@ def compile(
 
     What is assumed: inputs are finite numbers, so that x / x is 1, x - x is 0 and sqrt(x)**2 is x; of infinities and NaN only what
     follows has a meaning. A row of a softmax that is all -inf gives 0, its logsumexp -inf. Tests for NaN and infinity that the
-    function makes stay, but see these zeros after a softmax. Results are contiguous. f16 and bf16 intermediates are kept in f32.
+    function makes stay, but see these zeros after a softmax. Indices are in range, which is not checked. Results are contiguous. f16 and
+    bf16 intermediates are kept in f32.
     Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option, ValueError for one
     that is out of range.
     """
@@ -336,7 +337,7 @@ def compile(
     if unknown:
         known = ", ".join(("dynamic_shapes", "hints", "weights", "target", *(entry.name for entry in fields(Options))))
         raise TypeError(f"compile() got an unknown option '{unknown[0]}'; known are {known}")
-    if isinstance(weights, str):
+    if isinstance(weights, str) or not hasattr(weights, "__iter__"):
         raise TypeError(f"compile() got weights={weights!r}; give a sequence of names or positions, as in weights=({weights!r},)")
     wanted = Options(**options)
     seconds: dict[str, float] = {}
@@ -376,7 +377,9 @@ def compile(
         with collected() as remarks:
             choice = chosen(module, text, views, symbols, points, machine, settings, store, lap, bindings.able)
         choice = replace(choice, remarks=tuple(remarks))
-        store.put("programs", key, choice)
+        if not store.put("programs", key, choice) and store.enabled:
+            unkept = f"nothing is kept for the next time, {store.root} cannot be written; set CLEAVE_CACHE_DIR to a folder that can"
+            choice = replace(choice, remarks=(*choice.remarks, unkept))
         lap("store")
     ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
     kernels = tuple(

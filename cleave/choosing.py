@@ -24,6 +24,7 @@ from .dialects.alg import AlternativesOp, GraphOp
 from .errors import CleaveError
 from .graph import Graph
 from .layouts import contiguous_strides, memory_shape
+from .parsing import verify
 from .prepared import Preparation
 from .remarks import remark
 from .runtime import tuner
@@ -255,7 +256,7 @@ def searched(
     for level, passes in (("alternatives", (search, *beside)), ("stabilized", (AlgStabilizePass(),))):
         for pass_ in passes:
             pass_.apply(Context(), module)
-            module.verify()
+            verify(module)
         texts[level] = printed(module)
         lap(level)
     count = sum(len(op.regions) for op in module.walk() if isinstance(op, AlternativesOp)) or 1

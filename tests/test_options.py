@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,8 +44,20 @@ def test_an_unknown_option_is_named() -> None:
 
 
 def test_weights_are_names_and_no_text() -> None:
+    with pytest.raises(TypeError, match=r"weights=0; give a sequence of names or positions, as in weights=\(0,\)"):
+        cleave.compile(doubled, torch.ones(3), weights=0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"weights='x'; give a sequence of names or positions, as in weights=\('x',\)"):
         cleave.compile(doubled, torch.ones(3), weights="x")
+
+
+def test_a_cache_that_cannot_be_written_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "file"))
+    told = f"nothing is kept for the next time, {tmp_path / 'file'} cannot be written"
+    assert told in str(cleave.compile(doubled, torch.ones(5)).report())
+    assert told not in str(cleave.compile(doubled, torch.ones(5), cache=False).report())
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "folder"))
+    assert told not in str(cleave.compile(doubled, torch.ones(5)).report())
 
 
 def test_gradients_are_refused_and_not_dropped() -> None:

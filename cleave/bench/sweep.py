@@ -20,10 +20,9 @@ from threading import Lock
 from ..runtime.cache import Store
 from ..runtime.candidates import LATE, MISFIT, SPILLS, UNCOMPILED, Candidate, Candidates, Pool, Space, Way, kind_of
 from ..runtime.clock import Checked, Clock
-from ..schedule.candidates import Trial
+from ..schedule.candidates import ALL, Trial
 from ..schedule.targets import Target
 
-ALL = 1 << 30
 DROPPED = (UNCOMPILED, MISFIT, SPILLS, LATE)
 """Why a configuration is not run, as the tuner would not."""
 PER_WORKER, LEAST_PART = 4, 16

@@ -8,12 +8,14 @@ do not correspond merges and splits; of an argument it is a second view of the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
 
+from ..errors import CleaveError
 from ..extents import Extent, ratio_of
 from ..graph import BINARY, UNARY, Attr, Axis, Builder, Graph, Input, Output, Symbol
 from ..layouts import layout_axes
@@ -25,6 +27,8 @@ from .values import Lowering, Node, Value
 Entry = tuple[Dim, int, Size, Size]
 """A dimension of an argument's view: its atoms, the tensor dimension, the first position taken and the step."""
 
+_BITS: Mapping[str, int] = {"i32": 32, "i64": 64, "index": 64}
+_LARGEST: Mapping[str, float] = {"f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127, "f32": (2 - 2**-23) * 2.0**127}
 _ELEMENTWISE = (*UNARY, *BINARY, "compare", "select", "cast")
 
 
@@ -286,7 +290,7 @@ class _Emitter:
         """Constants, sizes, positions and elementwise operations, the axes of positions renamed."""
         match node.kind, node.attr:
             case "constant", (value,):
-                return self._add("constant", attr=(value,), dtype=node.dtype)
+                return self._add("constant", attr=(self._held(value, node.dtype),), dtype=node.dtype)
             case "extent", (size,):
                 return self._size(sympy.sympify(size))
             case "iota", (atom,):
@@ -294,6 +298,13 @@ class _Emitter:
             case _:
                 assert node.kind in _ELEMENTWISE, f"no emission of {node.kind}"
                 return self._add(node.kind, *args, attr=node.attr, dtype=node.dtype)
+
+    def _held(self, value: float | bool, dtype: str) -> float | bool:
+        """A number as its type has it: a float beyond it is infinite, as in PyTorch. Raises: CleaveError for such an integer."""
+        bits, largest = _BITS.get(dtype), _LARGEST.get(dtype)
+        if bits is not None and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise CleaveError(self.place or None, f"takes {value}, which does not fit {dtype}", "use a type that it fits", op="constant")
+        return math.copysign(math.inf, value) if largest is not None and abs(value) > largest else value
 
     def _leaf_names(self, atoms: Iterable[Atom]) -> tuple[str, ...]:
         return tuple(self.names[leaf] for leaf in self.cx.atoms.leaves(atoms))

@@ -84,6 +84,9 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     if not callable(function):
         found = f"there is nothing to compile in {function!r:.40}, of type {type(function).__name__}"
         raise CleaveError(_user_line(inspect.currentframe()) or None, found, "give a function or a module")
+    if isinstance(function, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        found = f"{function.original_name if isinstance(function, torch.jit.ScriptModule) else function.name} is a script of torch.jit"
+        raise CleaveError(_user_line(inspect.currentframe()) or None, found, "give the module or function that it was made from")
     args = tuple(example_inputs)
     parameters = _parameters(function, len(args))
     leaves, in_spec = _flatten(args, parameters, dynamic_shapes)

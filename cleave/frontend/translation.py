@@ -103,6 +103,7 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
     Raises: CleaveError at the first operator that is not supported.
     """
     state = Translation(traced)
+    _refuse_transforms(state)
     _identify(state)
     _placeholders(state, weights)
     for node in traced.program.graph.nodes:
@@ -121,6 +122,19 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
                     raise
                 raise CleaveError(error.place, f"{error.found} (in {module})", error.advice, error.op) from error
     return state
+
+
+def _refuse_transforms(state: Translation) -> None:
+    """
+    Raises: CleaveError for a part that `torch.vmap` or `torch.func` runs on tensors of their own, of which the trace does not tell, and
+    for one that records gradients.
+    """
+    for node in state.traced.program.graph.nodes:
+        state.cx.place, state.cx.op = place_of(node) or state.traced.place, "torch.func"
+        if str(getattr(node.target, "__module__", "")).startswith("torch._functorch"):
+            state.cx.fail("vmap and other transforms of functions are not supported", "write out what they do, as by a batch dimension")
+        if operator_name(node.target) == "wrap_with_set_grad_enabled":
+            state.cx.fail("gradients are taken or recorded in the function", "compile what is inside, or a function that computes them")
 
 
 def _identify(state: Translation) -> None:
@@ -204,6 +218,7 @@ def _placeholders(state: Translation, marked: set[int]) -> None:
         elif spec.kind == InputKind.CONSTANT_TENSOR:
             constant = traced.program.constants[spec.target]
             if constant.numel() == 1:
+                state.cx.place, state.cx.op = traced.place, f"constant '{spec.target}'"
                 state.values[node] = _folded(state.cx, constant)
                 continue
             state.constants[str(spec.target)] = constant

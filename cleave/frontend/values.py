@@ -8,13 +8,16 @@ is broadcast along it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import torch
 
+from ..algebra.dtypes import FLOATS
 from ..errors import CleaveError
+from ..graph import UNARY
 from .atoms import Atom, Atoms, Dim
 from .sizes import Size, equal, product, quotient
 
@@ -27,6 +30,7 @@ DTYPES: Mapping[torch.dtype, str] = {
     torch.int32: "i32",
     torch.int64: "i64",
 }
+_OF_FLOATS = frozenset((*UNARY, "div", "pow", "shift")) - {"neg", "abs", "relu", "not"}
 _INTEGERS = ("i32", "i64", "index")
 
 
@@ -90,13 +94,20 @@ class Lowering:
         return self.atoms.leaves(node.atoms)
 
     def node(self, kind: str, args: Sequence[Node], dtype: str, attr: tuple[Any, ...] = (), atoms: Iterable[Atom] | None = None) -> Node:
-        """A new node here; without `atoms`, over those of its operands."""
+        """A new node here; without `atoms`, over those of its operands. Raises: CleaveError for a function of floats on what are none."""
+        if kind in _OF_FLOATS and dtype not in FLOATS:
+            kinds = "integers" if dtype in _INTEGERS else "truth values"
+            self.fail(f"computes on {kinds}, and needs floats", "convert them first, as by x.float()")
         if atoms is None:
             atoms = dict.fromkeys(leaf for arg in args for leaf in self.data(arg))
         return Node(kind, tuple(args), tuple(atoms), dtype, attr, self.place)
 
     def constant(self, value: float | bool, dtype: str) -> Node:
-        """A constant of a dtype name of the algebra."""
+        """A constant of a dtype name of the algebra. Raises: CleaveError for NaN, and for an infinite integer."""
+        if math.isnan(value):
+            self.fail("takes NaN as a number, and a program may only compute one", "use another value, or put NaN in outside")
+        if dtype in _INTEGERS and math.isinf(value):
+            self.fail(f"takes {value} as an integer", "use a number that is one")
         held = bool(value) if dtype == "i1" else int(value) if dtype in _INTEGERS else float(value)
         return self.node("constant", (), dtype, (held,))
 

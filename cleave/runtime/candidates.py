@@ -49,6 +49,10 @@ class Space(Protocol):
         """How a kernel is run, in words: the same for kernels that are run alike."""
         ...
 
+    def orders(self, division: int, place: int, pick: int) -> list[int]:
+        """The other ways of a kernel that run the same tiles in another order, best first."""
+        ...
+
     def program(self, trial: Trial) -> Program:
         """The program of a trial."""
         ...

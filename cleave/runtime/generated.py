@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import tempfile
@@ -28,7 +29,9 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def _own() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="cleave-")
+    made = tempfile.TemporaryDirectory(prefix="cleave-", ignore_cleanup_errors=True)
+    atexit.register(made.cleanup)
+    return made
 
 
 @lru_cache(maxsize=256)

@@ -20,6 +20,9 @@ STREAMED = 4
 REFINED = 8
 """How many ways of each kernel of the best candidate are timed at least."""
 
+MOST_REORDERED = 4
+"""How many orders of the tiles of the best candidate are tried."""
+
 ADOPTING, ADOPTED, MOST_ADOPTED = 1.15, 2, 8
 """
 How much slower than the best a division may be to try ways that faster ones run their kernels in, how many for each kernel, and how many in
@@ -61,6 +64,19 @@ def refined(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]
         for pick in [pick for pick in range(min(count, REFINED)) if pick not in tried]:
             out.append(space.trial(best.division, _replaced(best.picks, place, pick)))
     return out
+
+
+def reordered(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]) -> list[Trial]:
+    """The best candidate with the tiles of a kernel run in other orders, of which few are among the first trials of all tiles."""
+    if not timed:
+        return []
+    best = min(timed, key=time_of).trial
+    out: list[Trial] = []
+    for place, pick in enumerate(best.picks):
+        tried = _tried(known, best.division, place)
+        orders = (other for other in space.orders(best.division, place, pick) if other not in tried)
+        out += [space.trial(best.division, _replaced(best.picks, place, other)) for other in orders]
+    return sorted(out, key=lambda trial: trial.seconds)[:MOST_REORDERED]
 
 
 def adopted(space: Space, timed: Sequence[Candidate], known: Sequence[Candidate]) -> list[Trial]:

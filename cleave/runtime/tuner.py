@@ -210,6 +210,7 @@ class Tuner:
         self._try(races, proposals.combined(self.space, races.ready()))
         self._try(races, proposals.refined(self.space, races.ready(), self._states))
         self._try(races, proposals.adopted(self.space, races.ready(), self._states))
+        self._try(races, proposals.reordered(self.space, races.ready(), self._states))
         self._try(races, proposals.combined(self.space, races.ready()))
         self._try(races, proposals.overlapping(self.space, races.ready()) if self.target.overlaps else [])
         self._try(races, proposals.streaming(self.space, races.ready()))

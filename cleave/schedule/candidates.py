@@ -9,6 +9,7 @@ so that the number of trials is the sum and not the product of the ways to run t
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -24,6 +25,8 @@ from .scheduler import assemble, considered, preferred
 from .streaming import least_bytes, streamed
 from .targets import Target
 
+ALL = 1 << 30
+"""As many trials as there are."""
 CROWDED = 0.04
 ALIKE = 0.1
 LEAST_SHARE = 0.2
@@ -76,8 +79,9 @@ class Space:
 
         Each further way to run the same kernel counts as slightly slower than estimated, so that neither a division whose estimate
         is too good nor the many ways of a small kernel crowd out the others: the smaller the kernel's share of the time, the more. So
-        does a trial with the tiles of one before, in another order of programs, and one with the plans of one before. Loops within ranges
-        come second, then those whose longest tiles are first, and more of both than of others: what they save is not estimated.
+        does a way that runs the tiles of one of the same division before in another order, and a trial with the plans of one before. Loops
+        within ranges come second, then those whose longest tiles are first, and more of both than of others: what they save is not
+        estimated.
         """
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
@@ -111,14 +115,19 @@ class Space:
         return source.ranged and source.ordered == ordered
 
     def _of(self, position: int, candidate: Candidate) -> list[tuple[float, Trial]]:
-        """The trials of a division with what they are taken to need: further ones with the tiles of others more than estimated."""
-        tiles: dict[object, int] = {}
-        out: list[tuple[float, Trial]] = []
+        """The trials of a division with what they are taken to need: kernels that run the tiles of others before more than estimated."""
         first, *rest = self._ways_of(position, candidate)
-        for trial in [first, *sorted(rest, key=lambda trial: trial.seconds)]:
-            alike = tuple(map(_tiled, self.choices(trial)))
-            tiles[alike] = tiles.get(alike, -1) + 1
-            out.append((trial.seconds * (1 + CROWDED * tiles[alike]), trial))
+        known = Counter((place, _tiled(ways[0])) for place, ways in enumerate(candidate.ranked))
+        out = [(first.seconds, first)]
+        for trial in sorted(rest, key=lambda trial: trial.seconds):
+            seconds = trial.seconds
+            if sum(pick > 0 for pick in trial.picks) == 1:
+                place, pick = next((place, pick) for place, pick in enumerate(trial.picks) if pick)
+                way = candidate.ranked[place][pick]
+                tiles = place, _tiled(way)
+                seconds += CROWDED * known[tiles] * way.cost.seconds
+                known[tiles] += 1
+            out.append((seconds, trial))
         return out
 
     def _ways_of(self, position: int, candidate: Candidate) -> list[Trial]:
@@ -152,6 +161,14 @@ class Space:
     def plan(self, division: int, place: int, pick: int) -> str:
         """How a kernel is run, in words: `library`, or its plan as text, the same for kernels that are run alike."""
         return _spelled(self.divisions[division][1].ranked[place][pick])
+
+    def orders(self, division: int, place: int, pick: int) -> list[int]:
+        """The other ways of a kernel that run the same tiles in another order, best first by the model."""
+        ranked = self.divisions[division][1].ranked[place]
+        tiles = _tiled(ranked[pick])
+        return sorted(
+            (other for other, way in enumerate(ranked) if other != pick and _tiled(way) == tiles), key=lambda at: ranked[at].cost.seconds
+        )
 
     def program(self, trial: Trial) -> Program:
         """The program of a trial; its notes say what was chosen."""
@@ -221,12 +238,16 @@ def _spelled(choice: Choice) -> str:
 
 
 def _tiled(choice: Choice) -> object:
-    """The same for kernels that run the same tiles in the same way, but for which axes make a dimension and in which order tiles run."""
+    """
+    The same for kernels that run the same tiles in the same way, but for the order: how axes make dimensions of the grid, and how many
+    tiles are run as a group.
+    """
     if choice.call is not None:
         return "library"
     plan = choice.plan
-    tiles = tuple((dim.role, dim.tile) for dim in plan.dims if dim.tile > 1)
-    return tiles, replace(plan, dims=(), raster=(), group=0, descending="from the last" if plan.descending else "")
+    own, last = (tuple((dim.axes[-1], dim.role, dim.tile) for dim in dims if dim.tile > 1) for dims in (plan.dims, plan.last))
+    rest = replace(plan, dims=(), last=(), raster=(), group=0, descending="from the last" if plan.descending else "")
+    return own, last, rest, choice.cost.programs
 
 
 def space(

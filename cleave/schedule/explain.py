@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .candidates import Space, Trial
+from .candidates import ALL, Space, Trial
 from .kernels import Choice
 
 ALIKE = 0.005
@@ -28,12 +28,11 @@ class Considered:
 
 
 def explained(space: Space, count: int = 8) -> list[Considered]:
-    """The schedule that the model likes best, then the runners-up by their estimates."""
-    first, *rest = space.trials(max(count, 2))
-    rest.sort(key=lambda trial: trial.seconds)
-    rest = rest[: count - 1]
+    """The schedule that the model likes best, then those that would be timed next, by their estimates."""
+    first, *others = space.trials(ALL)
+    rest = sorted(others[: max(count - 1, 0)], key=lambda trial: trial.seconds)
     best = space.choices(first)
-    out = [_considered(space, first, f"least estimate; {_limits(best)}" if _least(first, rest) else f"preferred; {_limits(best)}")]
+    out = [_considered(space, first, f"least estimate; {_limits(best)}" if _least(first, others) else f"preferred; {_limits(best)}")]
     out += [_considered(space, trial, _difference(best, first, space.choices(trial), trial)) for trial in rest]
     return out
 

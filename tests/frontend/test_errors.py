@@ -11,10 +11,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.export import Dim
+from xdsl.dialects.builtin import ModuleOp
 
 import cleave
+from cleave.bridge.alg import graph_op
+from cleave.choosing import searched
 from cleave.errors import CleaveError
+from cleave.extents import extent
 from cleave.frontend import capture
+from cleave.graph import Axis, Builder, Input, Output
 from tests.frontend.agreement import agrees, evaluated
 
 Tensor = torch.Tensor
@@ -73,6 +78,38 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "scatter": (lambda x: x.scatter(1, torch.zeros(3, 1, dtype=torch.long), 0.0), "scatter: this operator is not supported"),
     "trunc": (lambda x: torch.div(x, 2, rounding_mode="trunc"), "rounding_mode='trunc' is not supported"),
     "autocast": (lambda x: _autocast(x), "wrap_with_autocast: this operator is not supported"),
+    "vmap": (lambda x: torch.vmap(lambda row: row * 2)(x), "torch.func: vmap and other transforms of functions are not supported"),
+    "gradient": (lambda x: torch.func.grad(lambda y: (y * y).sum())(x), "torch.func: gradients are taken or recorded"),
+    "long_factor": (lambda x: x.int() * 2**40, "constant: takes 1099511627776, which does not fit i32"),
+    "infinite_integer": (lambda x: x.long() + torch.full((4,), INFINITY).long(), "takes inf as an integer"),
+}
+NAN, INFINITY = float("nan"), float("inf")
+OF_NAN: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "masked_fill": lambda x: x.masked_fill(x > 0, NAN),
+    "where": lambda x: torch.where(x > 0, x, NAN),
+    "mul": lambda x: x * NAN,
+    "eq": lambda x: x == NAN,
+    "full_like": lambda x: x + torch.full_like(x, NAN),
+    "clamp": lambda x: x.clamp(max=NAN),
+    "nan_to_num": lambda x: x.nan_to_num(nan=NAN),
+    "pow": lambda x: x**NAN,
+    "constant": lambda x: x + torch.tensor(NAN),
+}
+OF_FLOATS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda x: torch.softmax(x, -1),
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "softplus": F.softplus,
+    "log_sigmoid": F.logsigmoid,
+    "mish": F.mish,
+    "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
+    "celu": F.celu,
+    "glu": F.glu,
+    "var": torch.var,
+    "std": torch.std,
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4)),
 }
 
 
@@ -95,6 +132,38 @@ def test_what_is_refused_is_named_with_its_line(name: str) -> None:
     assert message in text
     assert "\n" not in text
     assert re.match(rf"{re.escape(__file__)}:\d+: error: ", text)
+
+
+def refused_at_a_line(function: Callable[[Tensor], Any], x: Tensor) -> str:
+    """What compiling a function in this file is refused with."""
+    with pytest.raises(CleaveError) as caught:
+        cleave.compile(lambda x: function(x), x)
+    assert re.match(rf"{re.escape(__file__)}:\d+: error: ", str(caught.value))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", OF_NAN)
+def test_nan_among_the_numbers_of_a_program(name: str) -> None:
+    assert "takes NaN as a number, and a program may only compute one; " in refused_at_a_line(OF_NAN[name], X)
+
+
+@pytest.mark.parametrize("name", OF_FLOATS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_functions_of_floats_on_integers(name: str, dtype: torch.dtype) -> None:
+    x = torch.arange(12).reshape(3, 4).to(dtype)
+    with pytest.raises(RuntimeError):
+        OF_FLOATS[name](x)
+    assert f"{name}: computes on integers, and needs floats; " in refused_at_a_line(OF_FLOATS[name], x)
+
+
+def test_what_a_pass_makes_wrong_is_located() -> None:
+    """A graph that the frontend would not give, as an error in a pass might make one."""
+    builder = Builder("wrong", (), [Axis("n", extent("4"))], [Input("x", ("n",), "f32", "n")])
+    wrong = builder.add("mul", 0, builder.add("constant", attr=(NAN,), dtype="f32", place="here.py:3"), place="here.py:3")
+    module = ModuleOp([graph_op(builder.finish([Output(wrong, "n", "f32")]))])
+    settings = {"split": False, "alternatives": 1, "seed": 0, "weights": False}
+    with pytest.raises(CleaveError, match=r"^here.py:3:\d+: error: alg.constant: the constant is NaN"):
+        searched(module, "", settings, lambda stage: None)
 
 
 MIXED: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
@@ -148,6 +217,8 @@ class Own(torch.nn.Module):
         (Own(torch.nn.Linear(7, 7)), " (in the Linear 'parts.0');"),
         (torch.Tensor.sort, "sort: this operator is not supported; "),
         (3, "there is nothing to compile in 3, of type int; give a function or a module"),
+        (torch.jit.script(torch.nn.Linear(4, 4)), "Linear is a script of torch.jit; give the module or function that it was made from"),
+        (torch.jit.trace(torch.relu, X), "relu is a script of torch.jit; give the module or function that it was made from"),
     ],
 )
 def test_what_is_not_the_users_is_named_at_the_users_line(module: Any, message: str) -> None:

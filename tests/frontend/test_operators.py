@@ -289,6 +289,13 @@ def test_digits_that_a_difference_would_lose(name: str) -> None:
     torch.testing.assert_close(cleave.compile(function, x)(x).double(), function(x.double()), rtol=10 * 2.0**-23, atol=1e-40)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_numbers_beyond_the_type_are_infinite(dtype: torch.dtype) -> None:
+    x = torch.tensor([1.0, -2.0, 3.0e-30], dtype=dtype)
+    for factor in (1e300, -1e300, 1e38):
+        torch.testing.assert_close(cleave.compile(lambda x, factor=factor: x * factor, x)(x), x * factor)
+
+
 def test_infinities_of_functions_made_of_series() -> None:
     x = torch.tensor([math.inf, -math.inf, math.nan, -1.0, -2.0, 90.0, -90.0])
     for function in (torch.log1p, torch.expm1, torch.erfc, F.softplus, F.elu):

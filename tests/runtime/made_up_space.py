@@ -34,6 +34,8 @@ class FakeSpace:
     """The divisions whose launches have an input that may stream."""
     alike: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
     """How kernels are run, in words, where several divisions have a way in common."""
+    tiles: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
+    """The tiles of kernels, where several ways run the same."""
 
     def trial(self, division: int, picks: Sequence[int]) -> Trial:
         ways = self.divisions[division]
@@ -57,6 +59,11 @@ class FakeSpace:
 
     def plan(self, division: int, place: int, pick: int) -> str:
         return self.alike.get((division, place, pick), f"{division},{place},{pick}")
+
+    def orders(self, division: int, place: int, pick: int) -> list[int]:
+        tiles = self.tiles.get((division, place, pick))
+        ways = range(len(self.divisions[division][place]))
+        return [other for other in ways if other != pick and tiles and self.tiles.get((division, place, other)) == tiles]
 
     def program(self, trial: Trial) -> Program:
         if self.called(trial.division, 0, trial.picks[0]):

@@ -31,9 +31,14 @@ def test_no_process_leaves_files_behind(end: str, tmp_path: Path) -> None:
     places = {"TMPDIR": str(tmp_path / "tmp"), "CLEAVE_CACHE_DIR": str(tmp_path / "cache"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
     (tmp_path / "tmp").mkdir()
     ended = subprocess.run(
-        [sys.executable, "-c", COMPILES + end], env={**os.environ, **places}, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "default::ResourceWarning", "-c", COMPILES + end],
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == (3 if end.startswith("raise") else 0), ended.stderr
+    assert "cleaning up" not in ended.stderr
     assert [path.name for path in (tmp_path / "tmp").iterdir() if path.name.startswith("cleave-")] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from cleave.runtime import proposals
 from cleave.runtime.candidates import Candidate
 from cleave.schedule.candidates import OVERLAPS
 
-from .made_up_space import FakeSpace
+from .made_up_space import FakeClock, FakePool, FakeSpace, single, tuned
 
 WAYS = 12
 COMMON = {(division, place, 3 + place + number): f"{place} {number}" for division in range(3) for place in range(2) for number in range(4)}
@@ -80,6 +81,27 @@ def test_the_best_is_refined_in_each_kernel() -> None:
     alone = FakeSpace([[[1.0] * WAYS]])
     assert proposals.refined(alone, (ready := timed(alone, {"0:0": 1.0})), ready) == []
     assert proposals.refined(made, [], []) == []
+
+
+def test_the_tiles_of_the_best_are_run_in_other_orders() -> None:
+    tiles = dict.fromkeys(((1, 0, 2), (1, 0, 5), (1, 0, 9), (1, 0, 11)), "64") | dict.fromkeys(((1, 1, 1), (1, 1, 3)), "128")
+    made = replace(space(), tiles={**tiles, (0, 0, 2): "64", (0, 0, 3): "64", (1, 0, 7): "32"})
+    found = timed(made, {"0:2,0": 12.0, "1:2,1": 10.0, "1:5,1": 11.0, "1:0,4": 11.0, "1:7,0": 12.0})
+    assert sorted(texts(made, proposals.reordered(made, found, found))) == ["1:11,1", "1:2,3", "1:9,1"]
+    many = FakeSpace([[[1.0] * WAYS]], tiles={(0, 0, pick): "64" for pick in range(WAYS)})
+    first = timed(many, {"0:3": 1.0})
+    assert len(proposals.reordered(many, first, first)) == proposals.MOST_REORDERED < WAYS - 1
+    assert proposals.reordered(made, [], []) == []
+
+
+def test_an_order_that_is_not_among_the_first_is_found() -> None:
+    """Forty ways; the fastest tiles are found among the first, their fastest order, the last way of all, after them."""
+    made = replace(single(*(1.0 + pick for pick in range(40))), tiles={(0, 0, 5): "64", (0, 0, 39): "64"})
+    times = {f"0:{pick}": 10.0 if pick == 5 else 9.0 if pick == 39 else 20.0 + pick for pick in range(40)}
+    clock = FakeClock(times)
+    found = tuned(made, FakePool(), clock)
+    assert made.text(found.trial) == "0:39"
+    assert len(clock.prepared) < 40
 
 
 @pytest.mark.parametrize("extra", [{}, {"1:7,7": 9.5}])

@@ -80,6 +80,11 @@ class Runnable:
             sizes[symbol.name] = value
         return sizes
 
+    def takes(self, name: str) -> bool:
+        """Whether a size may be given by that name: to a symbol, or to an axis whose size is fixed, which it has to be."""
+        fixed = {axis for axis, extent in self.extents if extent.constant is not None}
+        return name in fixed or any(symbol.name == name for symbol in self.symbols)
+
     def axis(self, name: str) -> Extent:
         """The extent of an axis. Raises: KeyError."""
         return dict(self.extents)[name]
@@ -187,13 +192,15 @@ def runnables(module: ModuleOp, alternative: int = 0) -> tuple[Runnable, ...]:
     """
     The programs of a verified module, in order; of alternatives, the one at that position.
 
-    Raises: CleaveError where there is no program, or no such alternative.
+    Raises: CleaveError where there is no program, no such alternative, or a module inside of the module.
     """
     from cleave.bridge.alg import alternatives_of
     from cleave.bridge.sched import program_of
     from cleave.dialects.alg import GraphOp
     from cleave.dialects.sched import LaunchFuncOp, ProgramOp
+    from cleave.modules import check_single
 
+    check_single(module)
     found: list[Runnable] = []
     for op in module.walk():
         match op:

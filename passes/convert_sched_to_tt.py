@@ -20,6 +20,7 @@ from xdsl.rewriter import Rewriter
 from cleave.assembly import names_of
 from cleave.dialects import sched
 from cleave.lowering.kernels import LoweredKernel, lower_kernel
+from cleave.modules import check_single
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class ConvertSchedToTtPass(ModulePass):
     name = "convert-sched-to-tt"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_single(op)
         lowered: dict[str, tuple[sched.KernelOp, LoweredKernel]] = {}
         for kernel in [kernel for kernel in op.ops if isinstance(kernel, sched.KernelOp)]:
             lowered[kernel.sym_name.data] = kernel, lower_kernel(kernel)

@@ -20,6 +20,7 @@ from xdsl.rewriter import Rewriter
 from cleave.bridge.sched import module_of, program_of
 from cleave.dialects import sched
 from cleave.errors import CleaveError
+from cleave.modules import check_single
 from cleave.schedule.overlap import overlapped
 
 
@@ -33,6 +34,7 @@ class SchedOverlapPass(ModulePass):
     """The launch before lets the next one begin as soon as all its own programs have begun; else when they end."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_single(op)
         for host in [host for host in op.walk() if isinstance(host, sched.ProgramOp)]:
             launches = [step for step in host.body.block.ops if isinstance(step, sched.LaunchOp)]
             if any(isinstance(step, sched.LaunchFuncOp) for step in host.body.block.ops):

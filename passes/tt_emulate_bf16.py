@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from cleave.dialects import sched, tt
 from cleave.lowering.tensors import number_op
+from cleave.modules import check_single
 
 _BF16 = BFloat16Type()
 _MOVES = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp, tt.SelectOp, tt.LoadOp, tt.ReduceOp)
@@ -41,6 +42,7 @@ class TtEmulateBf16Pass(ModulePass):
     name = "tt-emulate-bf16"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_single(op)
         for function in [function for function in op.ops if isinstance(function, tt.FuncOp)]:
             for inner in list(function.walk()):
                 emulate(inner)

@@ -29,7 +29,8 @@ from cleave.errors import CleaveError
 from cleave.execution import Array, Precision, Runnable, Slot, runnables
 from cleave.extents import sizes_of
 from cleave.files import check, end_quietly, read, told, write
-from cleave.layouts import without_axes
+from cleave.layouts import layout_axes, without_axes
+from cleave.modules import modules_of
 from cleave.parsing import parse_module, verify
 from cleave.reference.dtypes import TOLERANCES, rounded
 from cleave.universe import CLEAVE_UNIVERSE
@@ -39,6 +40,7 @@ _EXACT = 1e-6
 _DIGITS = 18
 _ELEMENTS = 2**60
 """Arrays of so many float64 cannot be addressed."""
+_ONE_MODULE = "run one by --module, of which 0 is the first; what --compare names has one"
 
 
 class UsageError(ValueError):
@@ -140,8 +142,12 @@ def _chosen(file: Mapping[str, Array], slot: Slot, shape: tuple[int, ...]) -> Ar
     return _held(array, slot.dtype)
 
 
-def loaded(path: str, alternative: int) -> tuple[Runnable, ...]:
-    """The programs of a file, or of standard input for `-`. Raises: CleaveError, OSError."""
+def loaded(path: str, alternative: int, position: int | None = None) -> tuple[Runnable, ...]:
+    """
+    The programs of a file, or of standard input for `-`; of several modules, of the one at that position.
+
+    Raises: CleaveError, also for several modules where no position is given; OSError; UsageError for a position that is none.
+    """
     ctx = Context()
     for universe in (XDSL_UNIVERSE, CLEAVE_UNIVERSE):
         for name, dialect in universe.all_dialects.items():
@@ -149,14 +155,20 @@ def loaded(path: str, alternative: int) -> tuple[Runnable, ...]:
     source = read(path)
     module = parse_module(ctx, source, _spelled(path))
     verify(module)
-    return runnables(module, alternative)
+    modules = modules_of(module)
+    if position is None and len(modules) > 1:
+        raise CleaveError(module, f"the file has {len(modules)} modules", _ONE_MODULE)
+    if position is not None and position >= len(modules):
+        raise UsageError(f"{_spelled(path)} has no module {position}; the last is {len(modules) - 1}")
+    return runnables(modules[position or 0], alternative)
 
 
-def chosen(programs: Sequence[Runnable], name: str) -> tuple[Runnable, ...]:
-    """The programs of that name, all for an empty one. Raises: UsageError."""
+def chosen(programs: Sequence[Runnable], name: str, path: str) -> tuple[Runnable, ...]:
+    """The programs of a file that have a name, all for an empty one. Raises: UsageError."""
     found = tuple(program for program in programs if not name or program.name == name)
     if not found:
-        raise UsageError(f"no program is named '{name}'; there are: {', '.join(program.name for program in programs)}")
+        names = ", ".join(program.name for program in programs)
+        raise UsageError(f"no program of {_spelled(path)} is named '{name}'; there are: {names}")
     return found
 
 
@@ -249,10 +261,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cleave-run", description="Runs the programs of a module on the CPU.")
     parser.add_argument("--version", action="version", version=f"cleave-run {__version__}")
     parser.add_argument("file", help="module of alg, sched or tt to run, - for standard input")
-    parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; others take their first hint")
+    parser.add_argument("--dims", default="", help="sizes of symbols, n=300,m=4; of alg, others take their first hint")
     parser.add_argument("--inputs", default="random", help="random, a number for every element, or an .npz file with an array per name")
     parser.add_argument("--seed", type=natural, default=0, help="seed of random inputs")
     parser.add_argument("--precision", choices=get_args(Precision), help="how floats are held: f64 (default), f32, or rounded as declared")
+    parser.add_argument("--module", type=natural, help="which module to run of a file that has several, from 0")
     parser.add_argument("--program", default="", help="name of the one program to run")
     parser.add_argument("--alternative", type=natural, default=0, help="which of a graph's alternatives to run")
     parser.add_argument("--print", dest="full", action="store_true", help="print every element of the results")
@@ -269,35 +282,60 @@ def execute(args: argparse.Namespace) -> int:
         check(args.output)
     inputs = Inputs(args.inputs, args.seed)
     asked = cast("Precision | None", args.precision)
-    programs = chosen(loaded(args.file, args.alternative), args.program)
+    programs = chosen(loaded(args.file, args.alternative, args.module), args.program, args.file)
     others: Sequence[Runnable | None] = [None] * len(programs)
     if args.compare is not None:
-        others = chosen(loaded(args.compare, 0), args.program)
+        others = chosen(loaded(args.compare, 0), args.program, args.compare)
         if len(others) != len(programs):
             raise UsageError(f"{args.file} has {len(programs)} programs, {args.compare} has {len(others)}; choose one with --program")
     inputs.check(programs)
     accepted = True
     saved: dict[str, Any] = {}
+    lines: list[str] = []
     for program, other in zip(programs, others, strict=True):
         with in_file(args.file):
-            sizes = program.sizes(given)
+            sizes = program.sizes(given if other is None else _own(given, program, other))
             arrays = inputs.arrays(program, sizes)
             results = run(program, arrays, sizes, precision_of(program, asked))
         where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-        print(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
+        lines.append(f"@{program.name} ({program.level})" + (f" at {where}" if where else ""))
         for value in results:
             saved[f"result_{len(saved)}"] = value
         if other is not None:
             with in_file(str(args.compare)):
-                accepted &= _compared(program, results, other, arrays, sizes, asked, args.tolerance)
+                compared, within = _compared(program, results, other, arrays, sizes, given, asked, args.tolerance)
+            lines += compared
+            accepted &= within
             continue
-        for slot, value in zip(program.outputs, results, strict=True):
-            print(described(slot, value, args.full))
+        lines += [described(slot, value, args.full) for slot, value in zip(program.outputs, results, strict=True)]
     if args.output is not None:
         archive = io.BytesIO()
         np.savez(archive, **saved)
         write(args.output, archive.getvalue())
+    print("\n".join(lines))
     return 0 if accepted else 1
+
+
+def _own(given: Mapping[str, int], program: Runnable, other: Runnable) -> dict[str, int]:
+    """The sizes of a program, where some are given for what it is compared with. Raises: CleaveError for those of neither."""
+    for name in given:
+        if not program.takes(name) and not other.takes(name):
+            found = f"'{name}' is a symbol of neither @{program.name} nor what it is compared with"
+            known = dict.fromkeys(symbol.name for symbol in (*program.symbols, *other.symbols))
+            raise CleaveError(None, found, f"their symbols: {', '.join(known) or 'none'}")
+    return {name: size for name, size in given.items() if program.takes(name)}
+
+
+def _others(given: Mapping[str, int], sizes: Mapping[str, int], program: Runnable, other: Runnable) -> dict[str, int]:
+    """Sizes for what a program is compared with: as given, else those of the program's symbols and of axes of its arguments and results."""
+    extents = sizes_of(program.extents, sizes)
+    laid = {axis for slot in (*program.inputs, *program.outputs) for axis in layout_axes(slot.layout)}
+    known = {**{axis: extents[axis] for axis in laid}, **sizes}
+    symbols = {symbol.name for symbol in other.symbols}
+    return {
+        **{name: size for name, size in known.items() if name in symbols},
+        **{name: size for name, size in given.items() if other.takes(name)},
+    }
 
 
 def _laid_out(program: Runnable, sizes: Mapping[str, int]) -> list[tuple[str, str, str]]:
@@ -319,12 +357,12 @@ def _compared(
     other: Runnable,
     arrays: Sequence[Array],
     sizes: Mapping[str, int],
+    given: Mapping[str, int],
     asked: Precision | None,
     tolerance: float | None,
-) -> bool:
-    """Prints the errors of the results against another program on the same inputs; true if all are within the tolerance."""
-    own = {symbol.name for symbol in other.symbols}
-    others = other.sizes({name: size for name, size in sizes.items() if name in own})
+) -> tuple[list[str], bool]:
+    """Lines with the errors of the results against another program on the same inputs; true if all are within the tolerance."""
+    others = other.sizes(_others(given, sizes, program, other))
     ours, theirs = _laid_out(program, sizes), _laid_out(other, others)
     if [entry[1:] for entry in ours] != [entry[1:] for entry in theirs]:
         raise CleaveError(None, f"@{program.name} and @{other.name} differ in {_difference(ours, theirs)}", "compare what takes the same")
@@ -332,13 +370,14 @@ def _compared(
     expected = run(other, arrays, others, precision)
     if tolerance is None:
         tolerance = tolerance_of(program, (precision_of(program, asked), precision))
+    lines: list[str] = []
     accepted = True
     for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
         absolute, relative = errors(value, wanted)
         verdict = "" if relative <= tolerance else f", beyond --tolerance {tolerance:g}"
-        print(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}{verdict}")
+        lines.append(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}{verdict}")
         accepted &= relative <= tolerance
-    return accepted
+    return lines, accepted
 
 
 def main(argv: Sequence[str] | None = None) -> int:

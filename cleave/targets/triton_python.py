@@ -19,6 +19,7 @@ from xdsl.utils.target import Target
 from cleave.bridge.plan import plans_of
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
+from cleave.modules import check_single
 from cleave.runtime.plan import Plan, calls
 from cleave.targets.host_text import HostText
 from cleave.targets.kernel_text import DESCRIPTOR_HEADER, OVERLAP_HEADER, KernelText
@@ -36,6 +37,7 @@ class TritonFile:
 
 def triton_file(module: ModuleOp) -> TritonFile:
     """The file of a lowered module. Raises: CleaveError for what is not lowered or has no form in Triton."""
+    check_single(module)
     for op in module.ops:
         if isinstance(op, sched.KernelOp):
             raise CleaveError(op, "is not lowered to Triton's IR", "run convert-sched-to-tt first")

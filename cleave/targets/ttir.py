@@ -20,6 +20,7 @@ from xdsl.utils.target import Target
 
 from cleave.dialects import sched, tt
 from cleave.errors import CleaveError
+from cleave.modules import check_single
 from cleave.runtime.versions import ttir_cache_policy, ttir_descriptor_types
 
 _FOR_READERS = ("dims", "note")
@@ -31,6 +32,7 @@ def ttir_text(module: ModuleOp, kernel: str = "") -> str:
 
     Raises: CleaveError where there is no such kernel or one is not lowered yet.
     """
+    check_single(module)
     for op in module.ops:
         if isinstance(op, sched.KernelOp):
             raise CleaveError(op, "is not lowered to Triton's IR", "run convert-sched-to-tt first")

@@ -18,6 +18,16 @@ alg.graph @product symbols [N(hint 6, multiple_of 2)] axes [m = 3, n = N, k = ?(
   alg.yield %p : !alg.tensor<[m, k], f32>
 }
 """
+SUM = """alg.graph @sum axes [m = ?(hint 3), n = 4] (%x: !alg.tensor<[m, n], f32>) -> (!alg.tensor<[m], f32>) {
+  %y = alg.reduce sum %x over [n] : !alg.tensor<[m], f32>
+  alg.yield %y : !alg.tensor<[m], f32>
+}
+"""
+ROWS = """alg.graph @rows axes [m = ?, n = ?] (%x: !alg.tensor<[m, n], f32>) -> (!alg.tensor<[m, n], f32>) {
+  %y = alg.exp %x : !alg.tensor<[m, n], f32>
+  alg.yield %y : !alg.tensor<[m, n], f32>
+}
+"""
 DOUBLED = PRODUCT.replace("  alg.yield %p", "  %d = alg.add %p, %p : !alg.tensor<[m, k], f32>\n  alg.yield %d")
 
 
@@ -91,12 +101,13 @@ def test_errors(a: list[float], b: list[float], expected: tuple[float, float]) -
         (("--dims", f"k={10**14}"), 2, "Unable to allocate"),
         (("--dims", "k=2", "--inputs", "nothing"), 2, "neither random, a number nor an .npz file"),
         (("--dims", "k=2", "--inputs", "absent.npz"), 2, "absent.npz: No such file"),
-        (("--program", "other"), 2, "no program is named 'other'; there are: product"),
+        (("--program", "other"), 2, "product.mlir is named 'other'; there are: product"),
         ((), 1, "symbol 'k' of @product has no size; give --dims k=..."),
         (("--dims", "k=0"), 1, "symbol 'k' of @product is positive, 0 is not"),
         (("--dims", "k=2,N=3"), 1, "symbol 'N' of @product is a multiple of 2, 3 is not"),
         (("--dims", "k=2,m=4"), 1, "axis 'm' is 3, not 4 of @product"),
         (("--dims", "k=2,z=4"), 1, "'z' is not a symbol of @product; its symbols: N, k"),
+        (("--dims", "k=2", "--module", "1"), 2, "product.mlir has no module 1; the last is 0"),
         (("--dims", "k=2", "--alternative", "1"), 1, "there is no alternative 1; the last is 0"),
     ],
 )
@@ -283,3 +294,92 @@ def test_what_is_without_axes_of_size_1_is_compared_with_what_has_them(
     capsys.readouterr()
     assert cleave_run.main([str(after), "--dims", "m=5", "--compare", str(other)]) == 1
     assert 'differ in \'q\', which is f32 "m d" in one and f32 "d m" in the other' in capsys.readouterr().err
+
+
+def test_one_of_several_modules_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `cleave-opt --split-input-file` writes them, or one inside of the other; each has its own kernels, of the same names."""
+    graphs = [f"builtin.module {{\n{SUM.replace('?(hint 3)', size)}}}\n" for size in ("5", "?")]
+    source = tmp_path / "two.mlir"
+    source.write_text("// -----\n".join(graphs))
+    several = [source, tmp_path / "two.sched", tmp_path / "two.tt", tmp_path / "nested.tt"]
+    passes = ["convert-alg-to-sched", "convert-sched-to-tt"]
+    for before, made, name in zip(several, several[1:], passes, strict=False):
+        assert cleave_opt.main([str(before), "--split-input-file", "-p", name, "-o", str(made)]) == 0
+    several[3].write_text(f"builtin.module {{\n{several[2].read_text()}}}\n")
+    for path in several:
+        assert cleave_run.main([str(path), "--dims", "m=4"]) == 1
+        out, err = capsys.readouterr()
+        assert out == "" and err.startswith(f"{path}:1:1: error: builtin.module: the file has 2 modules; run one by --module")
+        assert cleave_run.main([str(path), "--dims", "m=4", "--module", "1", "--inputs", "2"]) == 0
+        assert " at m = 4\n" in capsys.readouterr().out
+        assert cleave_run.main([str(path), "--module", "0", "--inputs", "2"]) == 0
+        assert "f32[5] 'm'\n[8. 8. 8. 8. 8.]\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("passes", "option"),
+    [
+        ("convert-alg-to-sched", "-p=convert-sched-to-tt"),
+        ("convert-alg-to-sched", "-p=sched-overlap"),
+        ("convert-alg-to-sched,convert-sched-to-tt", "-p=tt-emulate-bf16"),
+        ("convert-alg-to-sched,convert-sched-to-tt", "-t=triton"),
+        ("convert-alg-to-sched,convert-sched-to-tt", "-t=ttir"),
+    ],
+)
+def test_several_modules_are_not_lowered_as_one(passes: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, made = tmp_path / "one.mlir", tmp_path / "two.mlir"
+    source.write_text(SUM)
+    assert cleave_opt.main([str(source), "-p", passes, "-o", str(made)]) == 0
+    one = made.read_text()
+    made.write_text(f"{one}// -----\n{one}")
+    assert cleave_opt.main([str(made), option]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"{made}:1:1: error: builtin.module: 2 modules are inside of a module, and one at a time is taken;")
+    assert err.count("\n") == 1
+    assert cleave_opt.main([str(made), "--split-input-file", option]) == 0
+
+
+@pytest.mark.parametrize(
+    ("passes", "dims"),
+    [
+        ('alg-bind{sizes="m=5,n=7"}', "m=5,n=7"),
+        ('alg-bind{sizes="m=5,n=7"}', ""),
+        ('alg-bind{sizes="m=5"}', "m=5,n=7"),
+        ('alg-bind{sizes="m=1"},alg-fold-unit-axes', "m=1,n=7"),
+    ],
+)
+def test_sizes_are_those_of_either_module(passes: str, dims: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dynamic, bound = tmp_path / "dynamic.mlir", tmp_path / "bound.mlir"
+    dynamic.write_text(ROWS)
+    assert cleave_opt.main([str(dynamic), "-p", passes, "-o", str(bound)]) == 0
+    assert cleave_run.main([str(bound), "--compare", str(dynamic), "--dims", dims]) == 0
+    assert cleave_run.main([str(dynamic), "--compare", str(bound), "--dims", dims or "m=5,n=7"]) == 0
+    capsys.readouterr()
+    for wrong, message in (("z=3", "'z' is a symbol of neither @rows nor what it is compared with; their symbols: "), ("m=6", "")):
+        assert cleave_run.main([str(bound), "--compare", str(dynamic), "--dims", wrong]) == 1
+        out, err = capsys.readouterr()
+        assert out == "" and message in err and err.count("\n") == 1
+
+
+def test_mistakes_of_what_is_compared_with_name_its_file(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing is printed before all of it is known."""
+    other = tmp_path / "other.mlir"
+    other.write_text(PRODUCT.replace("@product", "@other"))
+    assert cleave_run.main([product, "--dims", "k=2", "--program", "product", "--compare", str(other)]) == 2
+    assert capsys.readouterr() == ("", f"cleave-run: error: no program of {other} is named 'product'; there are: other\n")
+    other.write_text(PRODUCT.replace('layout "k m"', 'layout "m k"'))
+    assert cleave_run.main([product, "--dims", "k=2", "--compare", str(other)]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"{other}: error: @product and @product differ in 'result 0'")
+
+
+def test_only_alg_has_hints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, made = tmp_path / "sum.mlir", tmp_path / "sum.sched"
+    source.write_text(SUM)
+    assert cleave_opt.main([str(source), "-p", "convert-alg-to-sched", "-o", str(made)]) == 0
+    assert cleave_run.main([str(source)]) == 0
+    assert cleave_run.main([str(made)]) == 1
+    assert "symbol 'm' of @sum has no size; give --dims m=..." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cleave_run.main(["--help"])
+    assert "of alg, others take their first hint" in " ".join(capsys.readouterr().out.split())

@@ -84,8 +84,7 @@ class _Lowering:
         self.values: dict[SSAValue, Tensor] = {}
         self.parts: dict[SSAValue, tuple[Tensor, Tensor]] = {}
         for name, buffer in zip(names_of(op.buffer_names), op.buffer_arguments, strict=True):
-            element = _element(typed(sched.BufferType, buffer.type).element)
-            self.pointers[buffer] = self.argument(tt.PtrType(i8 if element == i1 else element), f"{name}_ptr")
+            self.pointers[buffer] = self.argument(sched.address_type(typed(sched.BufferType, buffer.type)), f"{name}_ptr")
         for position, (name, buffer) in enumerate(zip(names_of(op.buffer_names), op.buffer_arguments, strict=True)):
             type_ = typed(sched.BufferType, buffer.type)
             for axis, stride in type_.stride.items():
@@ -168,6 +167,8 @@ class _Lowering:
         attrs += [DictionaryAttr({}) for _ in kept]
         func = tt.FuncOp(self.op.sym_name.data, [argument.type for argument in self.block.args], Region(self.block), attrs)
         func.location = self.op.location
+        if self.op.grid:
+            func.attributes["dims"] = StringAttr(", ".join(dim for dim, _, _ in self.op.grid))
         return LoweredKernel(func, kept)
 
     # Values

@@ -71,6 +71,7 @@ from cleave.dialects.sched.flow import (
     IfOp,
     YieldOp,
 )
+from cleave.dialects.sched.functions import address_type
 from cleave.dialects.sched.host import (
     LIBRARY_CALLEES,
     AllocateOp,
@@ -243,4 +244,5 @@ __all__ = [
     "UnaryOp",
     "WaitOp",
     "YieldOp",
+    "address_type",
 ]

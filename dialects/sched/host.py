@@ -45,7 +45,17 @@ from cleave.assembly import (
     names_of,
     parse_extent,
 )
-from cleave.dialects.sched.kernel import KernelOp, check_registers, checked_extent, parse_named, print_named, spelled_extent
+from cleave.dialects import tt
+from cleave.dialects.sched.functions import check_arguments, check_grid, waits
+from cleave.dialects.sched.kernel import (
+    KernelOp,
+    check_persistent,
+    check_resources,
+    checked_extent,
+    parse_named,
+    print_named,
+    spelled_extent,
+)
 from cleave.dialects.sched.overlap import WaitOp
 from cleave.dialects.sched.types import BufferType, Word, check_names, parse_defined
 from cleave.layouts import layout_axes
@@ -273,6 +283,14 @@ def check_streaming(op: LaunchOp | LaunchFuncOp) -> None:
         raise VerifyException(f"streaming names buffer {op.streaming.value.data} of {len(op.buffers)}; they are counted from 0")
 
 
+def check_sizes(program: ProgramOp, what: str, sizes: Sequence[str], counts: Sequence[str]) -> None:
+    """A program has the sizes that a launch takes, and those that counts of its grid are made of. Raises: VerifyException."""
+    known = {*names_of(program.axes), *(symbol for _, size in program.sizes for symbol in checked_extent(size).symbols)}
+    for name in (*sizes, *(symbol for count in counts for symbol in checked_extent(count).symbols)):
+        if name not in known:
+            raise VerifyException(f"{what} takes the size of '{name}', which the program does not have")
+
+
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
     """
@@ -331,10 +349,7 @@ class LaunchOp(IRDLOperation):
             same = isinstance(given, BufferType) and isinstance(own, BufferType) and (given.axes, given.element) == (own.axes, own.element)
             if not same:
                 raise VerifyException(f"buffer {position} is {given}; kernel '@{self.kernel}' takes {own}")
-        symbols = {symbol for _, size in parent.sizes for symbol in checked_extent(size).symbols}
-        for name in names_of(kernel.sizes):
-            if name not in names_of(parent.axes) and name not in symbols:
-                raise VerifyException(f"kernel '@{self.kernel}' takes the size of '{name}', which the program does not have")
+        check_sizes(parent, f"kernel '@{self.kernel}'", names_of(kernel.sizes), names_of(kernel.grid_counts))
         if self.early is not None and not any(isinstance(op, WaitOp) for op in kernel.body.block.ops):
             raise VerifyException(f"the launch is early and kernel '@{self.kernel}' does not wait; put sched.wait into it")
 
@@ -485,9 +500,8 @@ class LaunchFuncOp(IRDLOperation):
     def verify_(self) -> None:
         check_early(self)
         check_streaming(self)
-        check_registers(self.max_registers)
-        if self.persistent is not None and self.persistent.value.data < 1:
-            raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
+        check_resources(self.num_warps, self.num_stages, self.max_registers)
+        check_persistent(self.persistent, self.grid)
         for count in names_of(self.grid):
             checked_extent(count)
         for entry in names_of(self.scalars):
@@ -503,3 +517,15 @@ class LaunchFuncOp(IRDLOperation):
                     raise VerifyException(f"'{entry}' names buffer {position} of {len(self.buffers)}")
                 if axis not in names_of(cast(BufferType, self.buffers[int(position)].type).axes):
                     raise VerifyException(f"'{entry}' names an axis that the buffer does not have")
+        parent = self.parent_op()
+        if not isinstance(parent, ProgramOp) or parent.parent_op() is None:
+            return
+        function = SymbolTable.lookup_symbol(parent, self.callee)
+        if not isinstance(function, tt.FuncOp):
+            raise VerifyException(f"'@{self.kernel}' is not a tt.func of the module")
+        check_arguments(function, [buffer.type for buffer in self.buffers], names_of(self.scalars))
+        check_grid(function, names_of(self.grid))
+        sizes = [entry.split()[1] for entry in names_of(self.scalars) if entry.startswith("size")]
+        check_sizes(parent, f"function '@{self.kernel}'", sizes, names_of(self.grid))
+        if self.early is not None and not waits(function):
+            raise VerifyException(f"the launch is early and function '@{self.kernel}' does not wait; put '{tt.WAIT}' into it")

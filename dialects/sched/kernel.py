@@ -61,10 +61,23 @@ def spelled_extent(text: str) -> str:
     return extent_text(extent(text))
 
 
-def check_registers(most: IntegerAttr | None) -> None:
-    """A bound on the registers of a thread is one that machines have. Raises: VerifyException."""
+def check_resources(warps: IntegerAttr, stages: IntegerAttr, most: IntegerAttr | None) -> None:
+    """Warps, stages and a bound on the registers of a thread are such that machines have. Raises: VerifyException."""
+    count = warps.value.data
+    if count < 1 or count & (count - 1) or count > 32:
+        raise VerifyException(f"{count} warps; use a power of two up to 32")
+    if stages.value.data < 1:
+        raise VerifyException(f"{stages.value.data} stages; use at least 1")
     if most is not None and not LEAST_REGISTERS <= most.value.data <= MOST_REGISTERS:
         raise VerifyException(f"a thread has at most {most.value.data} registers; use {LEAST_REGISTERS} to {MOST_REGISTERS}")
+
+
+def check_persistent(programs: IntegerAttr | None, grid: ArrayAttr[StringAttr]) -> None:
+    """Persistent programs are some, and there are tiles to run. Raises: VerifyException."""
+    if programs is not None and programs.value.data < 1:
+        raise VerifyException(f"persistent programs are {programs.value.data}; use at least 1")
+    if programs is not None and not grid.data:
+        raise VerifyException("persistent programs run the tiles of a grid; this one has no dimensions")
 
 
 def checked_extent(text: str) -> Extent:
@@ -260,16 +273,8 @@ class KernelOp(IRDLOperation):
             raise VerifyException(f"groups of {self.group.value.data} tiles; use at least 1")
         if self.group is not None and len(self.grid_dims) < 2:
             raise VerifyException(f"groups are of tiles along one dimension of a grid, for another; this one has {len(self.grid_dims)}")
-        if self.persistent is not None and self.persistent.value.data < 1:
-            raise VerifyException(f"persistent programs are {self.persistent.value.data}; use at least 1")
-        if self.persistent is not None and not self.grid_dims:
-            raise VerifyException("persistent programs run the tiles of a grid; this one has no dimensions")
-        check_registers(self.max_registers)
-        warps, stages = self.num_warps.value.data, self.num_stages.value.data
-        if warps < 1 or warps & (warps - 1) or warps > 32:
-            raise VerifyException(f"{warps} warps; use a power of two up to 32")
-        if stages < 1:
-            raise VerifyException(f"{stages} stages; use at least 1")
+        check_persistent(self.persistent, self.grid_counts)
+        check_resources(self.num_warps, self.num_stages, self.max_registers)
         self.extents()
 
     def extents(self) -> dict[str, SSAValue]:

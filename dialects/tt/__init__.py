@@ -9,7 +9,8 @@ Printed in generic form the functions are TTIR. xDSL's `arith` has comparisons, 
 scalars alone, and no remainder of floats, so here they are `tt.cmpi`, `tt.cmpf`, `tt.select`, `tt.extsi`, `tt.extui`, `tt.trunci`,
 `tt.sitofp`, `tt.uitofp`, `tt.fptosi` and `tt.remf`; the `ttir` target prints `arith` for these.
 
-Operations may carry two attributes for readers: `dims`, the names of a tensor's dimensions, and `note`.
+Operations may carry two attributes for readers: `dims`, the names of a tensor's dimensions, and `note`. The `dims` of a function are
+those of the grid along which it numbers its programs; a launch must have as many.
 Source: triton/include/triton/Dialect/Triton/IR/TritonOps.td.
 """
 

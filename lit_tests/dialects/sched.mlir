@@ -58,14 +58,21 @@ sched.program @main sizes [m = m, n = 2 * half, k = 64, half = half] notes ["cho
 // GENERIC: "sched.program"() <{sym_name = "main", buffer_names = ["a", "b", "c", "c2"], layouts = ["m k", "k n", "m n", "m n"], input_count = 2 : i64, axes = ["m", "n", "k", "half"], extents = ["m", "2*half", "64", "half"], notes = ["chosen by hand"]}>
 
 // A lowered host step names the arguments that its function takes after the addresses.
+tt.func public @func(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %m: i32, %stride: i64, %count: i32) attributes {dims = "m, n"} {
+  tt.return
+}
+tt.func public @early(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>) attributes {dims = "m, n"} {
+  %waited = tt.elementwise_inline_asm "griddepcontrol.wait;"
+  tt.return
+}
 sched.program @lowered sizes [m = m] (%a as in_1: !sched.buffer<[m : ?], f32> layout "m") -> (%b: !sched.buffer<[m : 1], f32> layout "m") {
   sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
-  sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
+  sched.launch_func @early(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
 }
 // CHECK-LABEL: @lowered
 // CHECK-SAME:    (%a as in_1: !sched.buffer<[m : ?], f32> layout "m")
 // CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars ["size m", "stride 0 m by 8", "count 1"] warps 1 stages 1
-// CHECK-NEXT:    sched.launch_func @func(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
+// CHECK-NEXT:    sched.launch_func @early(%a, %b) grid [ceildiv(m, 4), 2] scalars [] warps 1 stages 1 registers 128 persistent 132 early
 
 // A load by descriptor reads a box, here with its dimensions in another order than they lie in memory.
 sched.kernel @boxes (%k: !sched.buffer<[b : ?, n : 64, d : 1], f16, divisor 8>, %y: !sched.buffer<[d : 64, n : 1], f16>)

@@ -40,7 +40,7 @@ sched.kernel @grid (%y: !sched.buffer<[a : ?, b : ?, c : ?], i32>) sizes (%unuse
   %v = sched.constant 7 : !sched.tile<[], i32>
   sched.store %v to %y [a = %a, b = %b, c = %c]
 }
-// CHECK:      tt.func public @grid(%y_ptr: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y_stride_a: i64, %y_stride_b: i64, %y_stride_c: i64, %a_programs: i32)
+// CHECK:      tt.func public @grid(%y_ptr: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y_stride_a: i64, %y_stride_b: i64, %y_stride_c: i64, %a_programs: i32) attributes {dims = "a, b, c"} {
 // CHECK-NEXT:   %program = tt.get_program_id x : i32
 // CHECK-NEXT:   %a = arith.remsi %program, %a_programs : i32
 // CHECK-NEXT:   [[REST:%.*]] = arith.divsi %program, %a_programs : i32

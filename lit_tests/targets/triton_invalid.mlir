@@ -10,7 +10,7 @@ sched.kernel @k () warps 1 stages 1 {
 sched.program @main sizes [m = m] (%x: !sched.buffer<[m : 1], f32> layout "m") -> () {
   sched.launch_func @k(%x) grid [m] scalars [] warps 1 stages 1
 }
-// CHECK: program @main launches @k, which is no tt.func of the module
+// CHECK: sched.launch_func: '@k' is not a tt.func of the module
 
 // -----
 // Where the body of an `if` is not run, nothing is computed.

@@ -6,6 +6,7 @@ import atexit
 import importlib.util
 import os
 import tempfile
+import traceback
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,9 @@ from cleave.runtime.versions import quiet
 
 FOLDER = "CLEAVE_GENERATED_FOLDER"
 """The environment variable that tells a process of ours where the one that started it keeps generated files."""
+
+
+_PREFIX = "cleave_generated_"
 
 
 def folder() -> Path:
@@ -38,7 +42,7 @@ def _own() -> tempfile.TemporaryDirectory[str]:
 def load_module(source: str) -> Any:
     """The module of a generated file, imported once; the file lasts as long as the process that began it all."""
     quiet()
-    name = f"cleave_generated_{sha256(source.encode()).hexdigest()[:16]}"
+    name = f"{_PREFIX}{sha256(source.encode()).hexdigest()[:16]}"
     path = folder() / f"{name}.py"
     replace(path, source.encode())
     spec = importlib.util.spec_from_file_location(name, path)
@@ -46,3 +50,13 @@ def load_module(source: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def reason(error: BaseException) -> str:
+    """What failed first, in a line, and where in a generated file that was."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    told = " ".join(str(error).split())
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name.startswith(_PREFIX)]
+    where = f" (in {places[-1].name}: {places[-1].line})" if places else ""
+    return f"{type(error).__name__}{': ' if told else ''}{told}{where}"

@@ -37,7 +37,7 @@ from cleave.runtime.plan import Plan
 
 
 class InterpreterError(RuntimeError):
-    """A generated kernel failed under the interpreter; the message holds the worker's traceback."""
+    """A generated kernel failed under the interpreter; the message is one line, a note has the worker's traceback."""
 
 
 class Interpreter:
@@ -88,7 +88,9 @@ class Interpreter:
             return reply[1]
         if isinstance(reply[1], CleaveError):
             raise reply[1]
-        raise InterpreterError(f"{reply[1]}\n{reply[2]}")
+        failed = InterpreterError(reply[1])
+        failed.add_note(reply[2])
+        raise failed
 
     def _started(self) -> Connection[Any, Any]:
         """The connection to a worker that is alive; after a fork, to another than the parent's."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cleave.runtime.generated import load_module
+from cleave.runtime.generated import load_module, reason
 from cleave.runtime.launch import bind
 from cleave.runtime.versions import prepare_interpreter
 
@@ -33,7 +33,7 @@ def answer(request: tuple[Any, ...]) -> list[NDArray[Any]]:
 
 
 def main() -> None:
-    """Answers requests until the other end closes: `(True, arrays)`, or `(False, error, traceback)`."""
+    """Answers requests until the other end closes: `(True, arrays)`, or `(False, error or what failed in a line, traceback)`."""
     torch.set_num_threads(1)
     prepare_interpreter()
     with Connection(int(sys.argv[1])) as connection:
@@ -46,7 +46,7 @@ def main() -> None:
                 with np.errstate(all="ignore"):
                     reply: tuple[Any, ...] = (True, answer(request))
             except Exception as error:
-                reply = (False, error if type(error).__module__.startswith("cleave") else repr(error), traceback.format_exc())
+                reply = (False, error if type(error).__module__.startswith("cleave") else reason(error), traceback.format_exc())
             connection.send(reply)
 
 

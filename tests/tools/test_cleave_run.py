@@ -383,3 +383,27 @@ def test_only_alg_has_hints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         cleave_run.main(["--help"])
     assert "of alg, others take their first hint" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_fails_in_a_kernel_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loop.tt"
+    path.write_text(
+        """tt.func public @k(%x: !tt.ptr<f32>, %m: i32) {
+  %v = tt.load %x : !tt.ptr<f32>
+  %from = arith.constant 0 : i32
+  %step = arith.subi %m, %m : i32
+  scf.for %i = %from to %m step %step : i32 {
+    tt.store %x, %v : !tt.ptr<f32>
+  }
+  tt.return
+}
+sched.program @f sizes [m = m] () -> (%x: !sched.buffer<[m : 1], f32> layout "m") {
+  sched.launch_func @k(%x) grid [1] scalars ["size m"] warps 1 stages 1
+}
+"""
+    )
+    assert cleave_run.main([str(path), "--dims", "m=4"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith(f"{path}: error: @f (tt): ValueError: range() arg 3 must not be zero (in k: for i in range(")
+    assert "Traceback" not in err

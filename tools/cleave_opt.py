@@ -14,11 +14,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import io
+import os
+import shutil
+import subprocess
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, cast
 
@@ -31,6 +35,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, Shrink
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+import cleave
 from cleave import __version__
 from cleave.errors import CleaveError
 from cleave.files import check, end_quietly, read, told, write
@@ -108,6 +113,8 @@ class CleaveOpt(xDSLOptMain):
             raise PipelineError("-p and --pass-pipeline exclude each other")
         wanted = mlir_specs(self.args.pass_pipeline) if self.args.pass_pipeline else specs(self.args.passes)
         self.passes = build(self.available_passes, wanted)
+        if any(entry.name in XDSL_UNIVERSE.all_passes for entry in self.passes):
+            _offer_mlir_opt()
         if self.args.emit_egraph is not None:
             if self.args.split_input_file:
                 raise PipelineError("--emit-egraph and --split-input-file exclude each other")
@@ -273,11 +280,45 @@ def _guarded(name: str, module: ModuleOp, action: Callable[[], None]) -> None:
     except (CleaveError, ShrinkException):
         raise
     except DiagnosticException as error:
-        raise CleaveError(module, str(error), op=name) from error
+        cause = _first_line(error.__cause__)
+        raise CleaveError(module, f"{error} ({cause})" if cause not in str(error) else str(error), op=name) from error
     except Exception as error:
+        if name in XDSL_UNIVERSE.all_passes and not _is_of_cleave(error):
+            raise _failed_in_xdsl(name, module, error) from error
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
         raise CleaveError(module, f"internal error, {type(error).__name__}: {error} ({where})", "please report it", op=name) from error
+
+
+def _is_of_cleave(error: Exception) -> bool:
+    """Whether code of Cleave had a part in an exception that `_guarded` met, as where a pass of xDSL runs patterns of Cleave's."""
+    inner = traceback.extract_tb(error.__traceback__)[2:]
+    return any(Path(frame.filename).is_relative_to(Path(cleave.__file__).parent) for frame in inner)
+
+
+def _failed_in_xdsl(name: str, module: ModuleOp, error: Exception) -> CleaveError:
+    """What to say of a pass of xDSL that met what it is not made for, or lacks a program that it runs."""
+    program = str(error).removesuffix(" is not available")
+    if isinstance(error, ValueError) and program != str(error):
+        advice = "put it there, or for mlir-opt install the extra mlir of cleave"
+        return CleaveError(module, f"this pass of xDSL runs the program {program}, which is not on the path", advice, op=name)
+    why = ": ".join(part for part in (type(error).__name__, _first_line(error)) if part)
+    return CleaveError(module, f"this pass of xDSL does not support this module ({why})", op=name)
+
+
+def _first_line(error: BaseException | None) -> str:
+    """The first line of what an error says, of a program that failed of what that said; empty where there is none."""
+    told = error.stderr if isinstance(error, subprocess.CalledProcessError) else "" if error is None else str(error)
+    return next((line.strip() for line in str(told or "").splitlines() if line.strip()), "")
+
+
+def _offer_mlir_opt() -> None:
+    """Puts the folder to which the extra `mlir` installs `mlir-opt` on the path, after all else, for passes of xDSL that run it."""
+    found = find_spec("mlir")
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        programs = str(Path(folder) / "bin")
+        if shutil.which("mlir-opt") is None and shutil.which("mlir-opt", path=programs):
+            os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), programs))
 
 
 def _emitted_by_xdsl(name: str, module: ModuleOp, action: Callable[[], None]) -> None:

@@ -128,6 +128,68 @@ def test_a_target_whose_package_is_not_installed(capsys: pytest.CaptureFixture[s
     assert err.count("\n") == 1
 
 
+def installed(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package `mlir` as the extra of that name installs it, of which the program is a script; no other is on the path."""
+    program = folder / "mlir" / "bin" / "mlir-opt"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PATH", "/bin")
+
+
+@pytest.mark.parametrize("name", ["mlir-opt", "apply-eqsat-pdl"])
+def test_a_pass_whose_program_is_not_installed(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(cleave_opt, "find_spec", lambda name: None)
+    assert run("-p", name, monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"stdin:1:1: error: {name}: this pass of xDSL runs the program mlir-opt, which is not on the path; put it there")
+    assert err.count("\n") == 1
+
+
+def test_upstream_mlir_opt_is_found_where_the_extra_installs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, "cat", monkeypatch)
+    assert run("-p", "mlir-opt", monkeypatch=monkeypatch) == 0
+    assert "func.return %a : i32" in capsys.readouterr().out
+
+
+def test_what_upstream_mlir_opt_says_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path, "echo '<stdin>:1:1: error: no' >&2; exit 1", monkeypatch)
+    assert run("-p", "mlir-opt", monkeypatch=monkeypatch) == 1
+    assert capsys.readouterr().err == "stdin:1:1: error: mlir-opt: Error executing mlir-opt pass (<stdin>:1:1: error: no)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("apply-pdl-interp", "this pass of xDSL does not support this module (AssertionError: matcher function not found)"),
+        ("convert-arith-to-riscv", "this pass of xDSL does not support this module (NotImplementedError: Only 32 bit integers"),
+    ],
+)
+def test_a_pass_of_xdsl_that_does_not_fit_the_module(
+    name: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = GOOD.replace("  func", '  %0 = arith.constant 1 : i64\n  "test.op"(%0) : (i64) -> ()\n  func')
+    assert run("-p", name, source=wide, monkeypatch=monkeypatch) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"stdin:1:1: error: {name}: {message}")
+    assert err.count("\n") == 1
+
+
+def test_a_bug_of_a_pass_of_ours_is_to_be_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def apply(self: object, ctx: object, op: object) -> None:
+        raise ValueError("nothing")
+
+    monkeypatch.setattr("cleave.passes.alg_select.AlgSelectPass.apply", apply)
+    assert run("-p=alg-select", monkeypatch=monkeypatch) == 1
+    assert "error: alg-select: internal error, ValueError: nothing (test_cleave_opt.py:" in capsys.readouterr().err
+
+
 def test_every_pass_is_listed_with_documented_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("--list-passes", monkeypatch=monkeypatch) == 0
     lines = capsys.readouterr().out.splitlines()

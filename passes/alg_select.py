@@ -6,8 +6,8 @@ Keep one alternative: an `alg.alternatives` is replaced by the operations of one
       alternative "split" { A; alg.yield %x }    ->   A; alg.yield %x
 
 Without options the alternative of least FLOPs is kept, at the first hint of each symbol; of equals the one of fewer bytes, then
-the first. Axes and symbols that only other alternatives use are dropped. Graphs without alternatives are left alone. All
-alternatives have the same value, so any choice is right.
+the first. Axes and symbols that only other alternatives use are dropped. A graph without alternatives is left alone; where no graph
+has any, each is its own first one, "as written", and no other can be chosen. All alternatives have the same value, so any choice is right.
 """
 
 from __future__ import annotations
@@ -45,16 +45,21 @@ class AlgSelectPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.index is not None and self.alternative:
             raise CleaveError(op, "both an index and a name are given", "give one of them")
-        for graph in [inner for inner in op.walk() if isinstance(inner, GraphOp)]:
-            last = graph.body.block.last_op
+        graphs = [(inner, inner.body.block.last_op) for inner in op.walk() if isinstance(inner, GraphOp)]
+        asked = self.index is not None or bool(self.alternative)
+        plain = not any(isinstance(last, AlternativesOp) for _, last in graphs)
+        for graph, last in graphs:
             if isinstance(last, AlternativesOp):
                 found = alternatives_of(graph)
                 keep(graph, last, self._chosen(graph, found), found)
+            elif asked and plain:
+                self._chosen(graph, alternatives_of(graph))
 
     def _chosen(self, graph: GraphOp, found: tuple[Alternative, ...]) -> int:
         if self.index is not None:
             if not 0 <= self.index < len(found):
-                raise CleaveError(graph, f"there is no alternative {self.index}", f"choose one of 0 to {len(found) - 1}")
+                advice = f"choose one of 0 to {len(found) - 1}" if len(found) > 1 else "the graph is alternative 0, and has no others"
+                raise CleaveError(graph, f"there is no alternative {self.index}", advice)
             return self.index
         if self.alternative:
             names = [alternative.name for alternative in found]

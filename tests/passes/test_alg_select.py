@@ -44,15 +44,22 @@ def test_costs_decide_at_the_sizes_that_are_given() -> None:
     assert len(selected(AlgSelectPass(sizes="n=10"), text).axes) == 2
 
 
-def test_graphs_without_alternatives_are_left_alone() -> None:
+@pytest.mark.parametrize("made", [AlgSelectPass(), AlgSelectPass(index=0), AlgSelectPass(alternative="as written")])
+def test_graphs_without_alternatives_are_left_alone(made: AlgSelectPass) -> None:
     module = parsed(CAUSAL)
     before = printed(module)
-    AlgSelectPass(index=3).apply(Context(), module)
+    made.apply(Context(), module)
     assert printed(module) == before
+
+
+def test_graphs_without_alternatives_are_left_alone_beside_others() -> None:
+    assert selected(AlgSelectPass(index=1), ALTERNATIVES + CAUSAL) == alternatives_of(graph_op_of(ALTERNATIVES))[1].graph
 
 
 @pytest.mark.parametrize(("made", "text", "message"), [
     (AlgSelectPass(index=2), ALTERNATIVES, "program.mlir:2:1: error: alg.graph: there is no alternative 2; choose one of 0 to 1"),
+    (AlgSelectPass(index=99), CAUSAL, "there is no alternative 99; the graph is alternative 0, and has no others"),
+    (AlgSelectPass(alternative="zz"), CAUSAL, "there is no alternative 'zz'; choose one of as written"),
     (AlgSelectPass(alternative="x"), ALTERNATIVES, "there is no alternative 'x'; choose one of as written, split"),
     (AlgSelectPass(index=0, alternative="split"), ALTERNATIVES, "both an index and a name are given"),
     (AlgSelectPass(), ALTERNATIVES.replace("?(hint 4096)", "?"), "symbol 'n' has no hint to compare costs at; give it in sizes"),

@@ -216,12 +216,19 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 @pytest.mark.parametrize("command", ["cleave-opt", "cleave-run"])
 def test_an_interrupt_is_quiet(command: str, tmp_path: Path) -> None:
-    """It ends by the signal, as the shell expects. Who opens a pipe to write waits for the program to open it to read."""
+    """
+    It ends by the signal, as the shell expects. Who opens a pipe to write waits for the program to open it to read. What a shell runs in
+    the background ignores interrupts, and what that starts as well.
+    """
     path = tmp_path / "program.mlir"
     os.mkfifo(path)
-    with subprocess.Popen([f"{BIN}/{command}", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done, path.open("wb"):
-        done.send_signal(signal.SIGINT)
-        assert (done.wait(20), done.stderr.read() if done.stderr else b"") == (-signal.SIGINT, b"")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with subprocess.Popen([f"{BIN}/{command}", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done, path.open("wb"):
+            done.send_signal(signal.SIGINT)
+            assert (done.wait(20), done.stderr.read() if done.stderr else b"") == (-signal.SIGINT, b"")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_stock_xdsl_opt_finds_the_universe() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
+import torch
 
 from ..errors import CleaveError
 from ..extents import Extent, ratio_of
@@ -22,13 +23,12 @@ from ..layouts import layout_axes
 from .atoms import Atom, Dim
 from .naming import axis_names, identifier, ordered, unique
 from .sizes import Size, equal, floor_division, product, remainder, to_extent
-from .values import Lowering, Node, Value
+from .values import DTYPES, Lowering, Node, Value
 
 Entry = tuple[Dim, int, Size, Size]
 """A dimension of an argument's view: its atoms, the tensor dimension, the first position taken and the step."""
 
-_BITS: Mapping[str, int] = {"i32": 32, "i64": 64, "index": 64}
-_LARGEST: Mapping[str, float] = {"f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127, "f32": (2 - 2**-23) * 2.0**127}
+_RANGES = {name: torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype) for dtype, name in DTYPES.items() if name != "i1"}
 _ELEMENTWISE = (*UNARY, *BINARY, "compare", "select", "cast")
 
 
@@ -301,10 +301,12 @@ class _Emitter:
 
     def _held(self, value: float | bool, dtype: str) -> float | bool:
         """A number as its type has it: a float beyond it is infinite, as in PyTorch. Raises: CleaveError for such an integer."""
-        bits, largest = _BITS.get(dtype), _LARGEST.get(dtype)
-        if bits is not None and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        known = _RANGES.get("i64" if dtype == "index" else dtype)
+        if known is None or known.min <= value <= known.max:
+            return value
+        if isinstance(known, torch.iinfo):
             raise CleaveError(self.place or None, f"takes {value}, which does not fit {dtype}", "use a type that it fits", op="constant")
-        return math.copysign(math.inf, value) if largest is not None and abs(value) > largest else value
+        return math.copysign(math.inf, value)
 
     def _leaf_names(self, atoms: Iterable[Atom]) -> tuple[str, ...]:
         return tuple(self.names[leaf] for leaf in self.cx.atoms.leaves(atoms))

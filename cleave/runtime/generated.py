@@ -17,8 +17,6 @@ from cleave.runtime.versions import quiet
 
 FOLDER = "CLEAVE_GENERATED_FOLDER"
 """The environment variable that tells a process of ours where the one that started it keeps generated files."""
-
-
 _PREFIX = "cleave_generated_"
 
 

@@ -27,9 +27,13 @@ from .targets import Target
 
 ALL = 1 << 30
 """As many trials as there are."""
-CROWDED = 0.04
+CROWDED, LEAST_SHARE = 0.04, 0.2
+"""
+By what part every further way to run a kernel counts as slower than estimated, over its share of the time, at least the second; and by what
+part of its own time a kernel that runs the tiles of another.
+"""
 ALIKE = 0.1
-LEAST_SHARE = 0.2
+"""By what part every further trial with the same plans counts as slower than estimated."""
 LIVE = 0.6
 """The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
 TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, library=True, compare=True)
@@ -86,7 +90,7 @@ class Space:
         ordered: list[tuple[float, int, Trial]] = []
         for position, (_, candidate) in enumerate(self.divisions):
             repeats = [0] * len(candidate.ranked)
-            for seconds, trial in sorted(self._of(position, candidate), key=lambda entry: entry[0]):
+            for seconds, trial in sorted(self._weighed(position, candidate), key=lambda entry: entry[0]):
                 repeat = 0.0
                 if trial.varied is not None:
                     repeats[trial.varied] += 1
@@ -114,9 +118,9 @@ class Space:
         source = self.divisions[trial.division][1].source
         return source.ranged and source.ordered == ordered
 
-    def _of(self, position: int, candidate: Candidate) -> list[tuple[float, Trial]]:
+    def _weighed(self, position: int, candidate: Candidate) -> list[tuple[float, Trial]]:
         """The trials of a division with what they are taken to need: kernels that run the tiles of others before more than estimated."""
-        first, *rest = self._ways_of(position, candidate)
+        first, *rest = self._of(position, candidate)
         known = Counter((place, _tiled(ways[0])) for place, ways in enumerate(candidate.ranked))
         out = [(first.seconds, first)]
         for trial in sorted(rest, key=lambda trial: trial.seconds):
@@ -130,7 +134,7 @@ class Space:
             out.append((seconds, trial))
         return out
 
-    def _ways_of(self, position: int, candidate: Candidate) -> list[Trial]:
+    def _of(self, position: int, candidate: Candidate) -> list[Trial]:
         """The trials of a division, the model's favourite first."""
         best = (0,) * len(candidate.ranked)
         seconds = sum(ways[0].cost.seconds for ways in candidate.ranked)

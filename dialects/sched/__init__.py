@@ -75,8 +75,6 @@ from cleave.dialects.sched.functions import address_type
 from cleave.dialects.sched.host import (
     LIBRARY_CALLEES,
     AllocateOp,
-    LaunchFuncOp,
-    LaunchOp,
     LibraryCallOp,
     ProgramOp,
 )
@@ -86,6 +84,7 @@ from cleave.dialects.sched.kernel import (
 from cleave.dialects.sched.last import (
     LastOp,
 )
+from cleave.dialects.sched.launches import LaunchFuncOp, LaunchOp
 from cleave.dialects.sched.memory import (
     AccessOp,
     LoadOp,

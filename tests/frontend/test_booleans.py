@@ -74,6 +74,17 @@ def test_arithmetic_that_booleans_have_not_is_refused(function: Callable[[Tensor
         capture(function, (torch.ones(3, 3, dtype=torch.bool),))
 
 
+@pytest.mark.parametrize("other", ["True", "1", "2.5", "x.flip(0)", "x.long()", "x.int()", "x.half()", "x.sum()"])
+@pytest.mark.parametrize("form", ["x - {0}", "{0} - x", "torch.sub(x, {0}, alpha=2)", "torch.rsub(x, {0})"])
+def test_booleans_are_not_subtracted_as_in_pytorch(form: str, other: str) -> None:
+    function = eval(f"lambda x: {form.format(other)}")
+    x = torch.tensor([True, False, True])
+    with pytest.raises(RuntimeError):
+        function(x)
+    with pytest.raises(CleaveError, match=r"test_booleans\.py:\d+: error: .*(cannot be (subtracted|safely cast)|bool tensor)"):
+        capture(function, (x,))
+
+
 @pytest.mark.parametrize("form", REDUCTIONS)
 def test_of_nothing_none_holds_and_all_do(form: str) -> None:
     """Whatever dimension is empty, and where none is."""

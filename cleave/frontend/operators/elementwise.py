@@ -155,14 +155,20 @@ def add(cx: Lowering, result: Result, self: Operand, other: Operand, alpha: Oper
 
 @lowers("sub", "subtract")
 def sub(cx: Lowering, result: Result, self: Operand, other: Operand, alpha: Operand = 1) -> Value:
-    """self - alpha * other."""
-    return apply(cx, result, "sub", self, _times(cx, result, other, alpha))
+    """self - alpha * other. Raises: CleaveError for booleans, as PyTorch does."""
+    return _difference(cx, result, self, other, alpha)
 
 
 @lowers("rsub")
 def rsub(cx: Lowering, result: Result, self: Operand, other: Operand, alpha: Operand = 1) -> Value:
-    """other - alpha * self."""
-    return apply(cx, result, "sub", other, _times(cx, result, self, alpha))
+    """other - alpha * self. Raises: CleaveError for booleans, as PyTorch does."""
+    return _difference(cx, result, other, self, alpha)
+
+
+def _difference(cx: Lowering, result: Result, left: Operand, right: Operand, alpha: Operand) -> Value:
+    if any(isinstance(operand, bool) or (isinstance(operand, Value) and operand.dtype == torch.bool) for operand in (left, right)):
+        cx.fail("booleans cannot be subtracted", "use ^ or ~ for masks, or convert them to a number")
+    return apply(cx, result, "sub", left, _times(cx, result, right, alpha))
 
 
 def _times(cx: Lowering, result: Result, operand: Operand, factor: Operand) -> Operand:

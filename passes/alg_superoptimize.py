@@ -202,7 +202,8 @@ def _superoptimize(op: GraphOp, options: SearchOptions, gated: bool, workers: Wo
     if passed is not None:
         remarks += [f"alternative '{others[index].name}' is dropped: {reason}" for index, reason in passed.dropped.items()]
         remarks += [
-            f"alternative '{others[index].name}' has tensors too large for its accuracy to be checked" for index in passed.unchecked
+            f"alternative '{others[index].name}' has tensors too large for some of the inputs that its accuracy is checked on"
+            for index in passed.unchecked
         ]
         others = tuple(others[index] for index in passed.kept)
     for text in remarks:

@@ -36,7 +36,7 @@ _UNIT = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """Positions of the candidates that pass, reasons for those that do not, and positions that were too large to run."""
+    """Positions of the candidates that pass, reasons for those that do not, and positions that were too large for some kind of input."""
 
     kept: tuple[int, ...]
     dropped: Mapping[int, str]
@@ -93,7 +93,7 @@ KINDS = (
 )
 
 
-def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = KINDS) -> Gated:
+def gate(original: Graph, candidates: Sequence[Graph]) -> Gated:
     """
     Which candidates are about as accurate as the original.
 
@@ -105,20 +105,21 @@ def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = K
     stable = [stabilize(candidate) for candidate in candidates]
     dropped = {index: reason for index, candidate in enumerate(candidates) if (reason := misfit(original, candidate))}
     unchecked: set[int] = set()
-    for number, kind in enumerate(kinds):
+    for number, kind in enumerate(KINDS):
         probe = probe_graph(original, kind.sizes, keep)
         if _at(baseline, probe).elements() > _MOST_ELEMENTS:
-            return Gated(tuple(range(len(candidates))), {}, tuple(range(len(candidates))))
+            unchecked |= set(range(len(candidates)))
+            continue
         trials = _Trials(original, baseline, probe, kind, number)
         for index, candidate in enumerate(stable):
-            if index in dropped or index in unchecked:
+            if index in dropped:
                 continue
             if _at(candidate, probe).elements() > _MOST_ELEMENTS:
                 unchecked.add(index)
             elif reason := trials.reason(candidate):
                 dropped[index] = f"{reason} on {kind.name}"
     kept = tuple(index for index in range(len(candidates)) if index not in dropped)
-    return Gated(kept, dropped, tuple(sorted(unchecked)))
+    return Gated(kept, dropped, tuple(sorted(unchecked & set(kept))))
 
 
 class _Trials:

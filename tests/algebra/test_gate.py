@@ -177,3 +177,24 @@ def test_long_axes_in_chunks_are_run_like_whole_ones() -> None:
     assert not judged.unchecked
     dropped = {found[index].name for index in judged.dropped}
     assert "1" in dropped and "1 split d" in dropped
+
+
+@pytest.mark.parametrize("axes, unchecked", [(8, True), (9, True), (4, False), (14, True)])
+def test_what_is_too_large_for_one_kind_of_input_is_run_on_the_others(axes: int, unchecked: bool) -> None:
+    """What does not fit is dropped at any size; accuracy counts at every size that can be run, and the rest is told of."""
+    sizes = {f"a{at}": 32 for at in range(axes)}
+    layout = " ".join(list(sizes)[1:])
+
+    def graph(of: Callable[[Program, int], int]) -> Graph:
+        p = Program(sizes, {"x": " ".join(sizes)}, "f32")
+        return p.graph(of(p, p.sum(0, "a0")), layout=layout)
+
+    plain = graph(lambda p, x: p("add", x, x))
+    same = graph(lambda p, x: p("mul", x, p.number(2.0)))
+    unsound = graph(lambda p, x: p("add", p("div", p("mul", x, x), x), x))
+    other = graph(lambda p, x: p("add", 0, 0))
+    judged = gate(plain, [same, unsound, other])
+    runs = axes < 14
+    assert judged.kept == ((0,) if runs else (0, 1))
+    assert judged.unchecked == (judged.kept if unchecked else ())
+    assert 2 in judged.dropped and ("zeros" in judged.dropped[1] if runs else 1 not in judged.dropped)

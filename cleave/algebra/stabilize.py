@@ -31,9 +31,15 @@ from .rules import constant_of
 from .shifts import Plan, note, plan_shifts
 
 
+_UNCONFIRMED = "note: exp: shifted as its powers cancel, not confirmed by numbers: the program is too large, or its sizes belong together"
+
+
 @dataclass(frozen=True, slots=True)
 class Stabilized:
-    """A graph with safe exponentials, and one line for each exponential that meets others but had to stay plain."""
+    """
+    A graph with safe exponentials, and one line for each exponential that meets others but had to stay plain. Another line tells where
+    results with shifts could not be evaluated, so that `degrees` alone says that they do not depend on them.
+    """
 
     graph: Graph
     notes: tuple[str, ...]
@@ -54,7 +60,7 @@ def stabilized(graph: Graph) -> Stabilized:
     out = _Emitter(masked, plan).run()
     failure = _failure(graph, out)
     if not failure:
-        return Stabilized(out, tuple(plan.notes))
+        return Stabilized(out, (*plan.notes, *([] if failure is not None else [_UNCONFIRMED])))
     for leader, members in plan.members.items():
         fewer = plan_shifts(masked, members)
         out = _Emitter(masked, fewer).run()
@@ -64,8 +70,11 @@ def stabilized(graph: Graph) -> Stabilized:
     return Stabilized(graph, (*plan.notes, *notes))
 
 
-def _failure(graph: Graph, out: Graph) -> str:
-    """Why shifts must not be as they are in a result: a value is not scaled by a power of them, or a result depends on them."""
+def _failure(graph: Graph, out: Graph) -> str | None:
+    """
+    Why shifts must not be as they are in a result: a value is not scaled by a power of them, or a result depends on them. "" for
+    nothing, None where the results could not be evaluated to see that.
+    """
     try:
         degrees(out)
     except ValueError as error:

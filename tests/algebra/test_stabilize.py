@@ -11,6 +11,7 @@ from torch import Tensor
 
 import cleave
 from cleave.algebra import degrees, stabilize, stabilized
+from cleave.algebra.confirm import independence_error
 from cleave.graph import Graph
 
 from .programs import Program, arguments_of, expression, kinds, run
@@ -307,3 +308,19 @@ def test_exponentials_of_exponentials(name: str) -> None:
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     compiled = cleave.compile(NESTED[name], x)
     torch.testing.assert_close(compiled(x), NESTED[name](x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [3, 14, 60])
+def test_shifts_are_confirmed_at_the_sizes_that_can_be_run(axes: int) -> None:
+    """A softmax over the last of so many axes; the shift is kept in each case, and told of where nothing could be run."""
+    sizes = {f"a{at}": 32 for at in range(axes)}
+    p = Program(sizes, {"x": " ".join(sizes)})
+    e = p("exp", 0)
+    graph = p.graph(p("div", e, p.sum(e, f"a{axes - 1}")))
+    found = stabilized(graph)
+    assert any(op.kind == "shift" for op in found.graph.ops)
+    assert ["not confirmed" in note for note in found.notes] == ([True] if axes == 60 else [])
+    p = Program(sizes, {"x": " ".join(sizes)})
+    wrong = p.graph(p("exp", p("sub", 0, p("shift", 0, attr=((f"a{axes - 1}",),)))))
+    assert independence_error(graph, found.graph) == (None if axes == 60 else "")
+    assert independence_error(graph, wrong) == (None if axes == 60 else "result 0 depends on a shift")

@@ -30,7 +30,6 @@ from .masks import mask_inside, position_of_input
 from .rules import constant_of
 from .shifts import Plan, note, plan_shifts
 
-
 _UNCONFIRMED = "note: exp: shifted as its powers cancel, not confirmed by numbers: the program is too large, or its sizes belong together"
 
 

@@ -57,6 +57,7 @@ def runs(graph: Graph) -> None:
 
 @pytest.mark.parametrize("general", [False, True])
 def test_probes_of_random_programs_run(general: bool) -> None:
+    captured = 0
     for seed in range(25):
         text, program, args = drawn(seed, general=general)
         dynamic = tuple(dict.fromkeys(range(arg.dim()), torch.export.Dim.DYNAMIC) for arg in args) if general else None
@@ -64,7 +65,9 @@ def test_probes_of_random_programs_run(general: bool) -> None:
             graph = capture(program, args, dynamic).graph
         except CleaveError:
             continue
+        captured += 1
         try:
             runs(graph)
         except ValueError as error:
             raise AssertionError(f"seed {seed}:\n{text}") from error
+    assert captured > 15

@@ -8,9 +8,9 @@ order of sums. Kernels without bf16 stay as they are.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from cleave.dialects import sched, tt
 from cleave.lowering.tensors import number_op
 from cleave.modules import check_single
+from cleave.reference.dtypes import rounded
 
 _BF16 = BFloat16Type()
 _MOVES = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.TransOp, tt.ReshapeOp, tt.SelectOp, tt.LoadOp, tt.ReduceOp)
@@ -130,11 +131,8 @@ def _constant(attr: Attribute) -> Attribute:
 
 
 def nearest(value: float) -> float:
-    """The nearest bfloat16, ties to even."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return value
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    return struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))[0]
+    """The nearest bfloat16, ties to even; infinite beyond the largest."""
+    return float(rounded(np.asarray(value, np.float64), "bf16"))
 
 
 def rounding(value: SSAValue) -> list[Operation]:

@@ -17,7 +17,16 @@ from itertools import pairwise
 from pathlib import Path
 
 WORDS = frozenset(("attention", "softmax", "flash", "rmsnorm", "layernorm", "swiglu"))
-FOLDERS = ("cleave/algebra", "cleave/search", "cleave/schedule", "cleave/lowering", "cleave/targets", "cleave/runtime", "dialects", "passes")
+FOLDERS = (
+    "cleave/algebra",
+    "cleave/search",
+    "cleave/schedule",
+    "cleave/lowering",
+    "cleave/targets",
+    "cleave/runtime",
+    "dialects",
+    "passes",
+)
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

@@ -48,3 +48,12 @@ tt.func public @half(%x: !tt.ptr<f16>) {
 // CHECK-NEXT:   %a = tt.load %x : !tt.ptr<f16>
 // CHECK-NEXT:   %b = arith.addf %a, %a : f16
 // CHECK-NEXT:   tt.store %x, %b : !tt.ptr<f16>
+
+// A constant beyond the largest is infinite.
+tt.func public @large(%x: !tt.ptr<bf16>) {
+  %k = arith.constant 1.0e39 : bf16
+  tt.store %x, %k : !tt.ptr<bf16>
+  tt.return
+}
+// CHECK:      tt.func public @large(%x: !tt.ptr<f32>) {
+// CHECK-NEXT:   %k = arith.constant 0x7f800000 : f32

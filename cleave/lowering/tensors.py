@@ -137,7 +137,9 @@ def constant_of(value: SSAValue) -> float | int | None:
     """The number that a constant holds in every element, None for what is not such a constant."""
     if not isinstance(value.owner, arith.ConstantOp):
         return None
-    return tt.splat_value(value.owner.value)
+    number = tt.splat_value(value.owner.value)
+    # A bit that is set is -1 as a signed number.
+    return int(number != 0) if number is not None and tt.element_of(value.type) == i1 else number
 
 
 _T = TypeVar("_T")
@@ -224,10 +226,16 @@ def cast(blocks: Blocks, tensor: Tensor, to: Attribute) -> Tensor:
         return Tensor(_made(blocks, value, "cast", to, tt.UIToFPOp if source == i1 else tt.SIToFPOp), tensor.dims)
     number = constant_of(value)
     if number is not None:
-        return Tensor(constant(blocks, number, tt.like(value.type, to)), tensor.dims)
+        return Tensor(constant(blocks, _wrapped(int(number), width(to)), tt.like(value.type, to)), tensor.dims)
     change = tt.ExtUIOp if source == i1 else tt.ExtSIOp if width(to) > width(source) else tt.TruncIOp
     hint = f"{value.name_hint}_i{width(to)}" if value.name_hint else ""
     return Tensor(_made(blocks, value, "cast", to, change, hint), tensor.dims)
+
+
+def _wrapped(number: int, bits: int) -> int:
+    """A number in so many bits, signed."""
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
 
 
 def compare(blocks: Blocks, predicate: str, a: Tensor, b: Tensor) -> Tensor:

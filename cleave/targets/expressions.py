@@ -86,6 +86,9 @@ REDUCTIONS: dict[type[Operation], str] = {
 }
 
 
+_LEAST_NORMAL, _LARGEST = (float(bound) for bound in (np.finfo(np.float32).smallest_normal, np.finfo(np.float32).max))
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """
@@ -124,12 +127,22 @@ def dtype_name(element: Attribute) -> str:
 
 
 def literal(value: float, element: Attribute) -> str:
-    """A literal: the shortest text that is the same float32, for floats of at most 32 bits."""
+    """
+    A literal: for floats of at most 32 bits the shortest text of the same float32 that Triton takes for one.
+
+    It goes by the value: below the least normal float32 and above the largest one by itself, a number is in double precision.
+    """
     if not isinstance(element, AnyFloat):
         return str(bool(value)) if element == IntegerType(1) else str(int(value))
     if value != value or value in (float("inf"), float("-inf")):
         return f'float("{value}")'
-    return repr(value) if element.bitwidth > 32 else str(float(str(np.float32(value))))
+    if element.bitwidth > 32:
+        return repr(value)
+    held = float(np.float32(value))
+    if 0 < abs(held) < _LEAST_NORMAL:
+        return f"tl.cast({held!r}, tl.float32)"
+    text = str(float(str(np.float32(value))))
+    return text if abs(float(text)) <= _LARGEST else repr(held)
 
 
 def joined(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -25,6 +25,8 @@ FORMS = (
     "{0}.masked_fill({1}, True)", "{0}.amax({d}, keepdim=True) + {1}", "{0}.amin({d}, keepdim=True) * {1}",
     "{0}.any({d}, keepdim=True) | {1}", "{0}.all({d}, keepdim=True) & {1}", "{0}.max({d}, keepdim=True).values + {1}",
     "{0}.sum({d}, keepdim=True, dtype=torch.bool) + {1}", "{0}.tril() + {1}", "{0}.mT * {1}", "{0}.gather({d}, {1}.long())",
+    "{0} < True", "{0} <= False", "{0} > False", "{0} >= True", "torch.tensor(True) > {0}", "(True + {0}.long()) > {1}.int()",
+    "(torch.ones_like({0}) < {1})", "torch.ones_like({0}).long() * {1} > 0",
     "{0}.isinf() | {1}", "{0}.isfinite() & {1}", "({0}.sum({d}, keepdim=True) > 2) + {1}",
 )  # fmt: skip
 REDUCTIONS = ("{0}.any(0)", "{0}.all(0)", "{0}.any()", "{0}.all()", "{0}.sum(0, dtype=torch.bool)", "({0} | {0}.any(0))")

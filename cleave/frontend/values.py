@@ -18,6 +18,7 @@ import torch
 from ..algebra.dtypes import FLOATS
 from ..errors import CleaveError
 from ..graph import UNARY
+from . import reach
 from .atoms import Atom, Atoms, Dim
 from .sizes import Size, equal, product, quotient
 
@@ -68,6 +69,7 @@ class Lowering:
 
     `uneven` are axes of which parts of different lengths are taken; `only_sliced` says that the first operand of the operation
     is used by slices alone. `unrounded` says that PyTorch does not round some product to the type of its operands, of 16 bits.
+    `reaches` are the bounds of integers, as far as they were asked for.
     """
 
     atoms: Atoms = field(default_factory=Atoms)
@@ -76,6 +78,7 @@ class Lowering:
     uneven: dict[Atom, None] = field(default_factory=dict[Atom, None])
     only_sliced: bool = False
     unrounded: bool = False
+    reaches: dict[Node, reach.Interval] = field(default_factory=dict["Node", reach.Interval])
 
     def fail(self, found: str, advice: str = "") -> NoReturn:
         """Raises: CleaveError at the operation being lowered."""
@@ -112,10 +115,30 @@ class Lowering:
         return self.node("constant", (), dtype, (held,))
 
     def number(self, size: Size, dtype: str) -> Node:
-        """A size as a scalar of a dtype name."""
+        """A size as a scalar of a dtype name; of one that may be too large for an index the factors are, and their product."""
         if isinstance(size, int):
             return self.constant(size, dtype)
-        return self.cast(self.node("extent", (), "index", (size,)), dtype)
+        kind = {"Add": "add", "Mul": "mul"}.get(type(size).__name__, "mul" if size.is_Pow else "")
+        if not kind or dtype == "index" or reach.within(reach.of_size(size)):
+            return self.cast(self.node("extent", (), "index", (size,)), dtype)
+        parts = [size.base] * int(size.exp) if size.is_Pow else size.args
+        out, *rest = (self.number(int(part) if part.is_Integer else part, dtype) for part in parts)
+        for part in rest:
+            out = self.node(kind, (out, part), dtype)
+        return out
+
+    def integer(self, size: Size) -> Node:
+        """A size as a number of PyTorch, an index where it fits one."""
+        return self.number(size, "index" if reach.within(reach.of_size(size)) else "i64")
+
+    def is_index(self, kind: str, nodes: Sequence[Node]) -> bool:
+        """Whether integers, and what an operation of that kind makes of them, may be indices; no kind is none."""
+        return reach.is_index(kind, [self._reach(node) for node in nodes])
+
+    def _reach(self, node: Node) -> reach.Interval:
+        if node not in self.reaches:
+            self.reaches[node] = reach.of_operation(node.kind, node.attr, [self._reach(arg) for arg in node.args])
+        return self.reaches[node]
 
     def iota(self, atom: Atom) -> Node:
         """The position along an atom, 0 for none."""
@@ -130,6 +153,8 @@ class Lowering:
             if step != 1:
                 term = self.node("mul", (term, self.number(step, "index")), "index")
             out = term if at == 0 else self.node("add", (out, term), "index")
+        # However its parts multiply, a dimension is no longer than an index can count.
+        self.reaches[out] = 0, min(self._reach(out)[1], reach.LONGEST)
         return out
 
     def cast(self, node: Node, dtype: str) -> Node:

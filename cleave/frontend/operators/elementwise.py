@@ -23,7 +23,7 @@ def as_value(cx: Lowering, operand: Operand) -> Value:
         return Value((), cx.constant(operand, "i1"), torch.bool)
     if isinstance(operand, float):
         return Value((), cx.constant(operand, "f32"), torch.float32)
-    return Value((), cx.number(operand, "index"), torch.int64)
+    return Value((), cx.integer(operand), torch.int64)
 
 
 def is_float(dtype: torch.dtype) -> bool:
@@ -31,18 +31,18 @@ def is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point
 
 
-def common_dtype(cx: Lowering, dtype: torch.dtype, nodes: Sequence[Node]) -> str:
-    """The dtype name in which an elementwise operation of that result dtype works on its operands."""
-    if dtype == torch.int64 and all(node.dtype == "index" or node.kind == "constant" for node in nodes):
+def common_dtype(cx: Lowering, dtype: torch.dtype, nodes: Sequence[Node], kind: str = "") -> str:
+    """The dtype name in which an elementwise operation, of that result dtype and perhaps of a known kind, works on its operands."""
+    if dtype == torch.int64 and all(node.dtype == "index" or node.kind == "constant" for node in nodes) and cx.is_index(kind, nodes):
         return "index"
     return cx.working(dtype)
 
 
-def build(cx: Lowering, dtype: torch.dtype, operands: Sequence[Operand], function: Callable[..., Node], work: str = "") -> Value:
+def build(cx: Lowering, dtype: torch.dtype, operands: Sequence[Operand], function: Callable[..., Node], kind: str = "") -> Value:
     """An elementwise result: `function` of the operands' nodes, bound to one iteration space and cast to the working dtype."""
     values = [as_value(cx, operand) for operand in operands]
     dims, nodes = cx.elementwise_space(values)
-    work = work or common_dtype(cx, dtype, nodes)
+    work = common_dtype(cx, dtype, nodes, kind)
     return Value(dims, function(*[cx.cast(node, work) for node in nodes]), dtype)
 
 
@@ -69,7 +69,7 @@ def apply(cx: Lowering, result: Result, kind: str, *operands: Operand) -> Value:
     def function(*nodes: Node) -> Node:
         return cx.node(kind, nodes, nodes[0].dtype)
 
-    return build(cx, result.dtype, operands, function)
+    return build(cx, result.dtype, operands, function, kind)
 
 
 def promoted(operands: Sequence[Value]) -> torch.dtype:

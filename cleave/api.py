@@ -19,11 +19,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .bridge.alg import graph_op
 from .calls import Entry, entry_of
-from .choosing import Choice, chosen, machine_of, printed
+from .choosing import Choice, chosen, printed
 from .errors import CleaveError
 from .frontend import Bindings, capture
 from .frontend.bindings import Source
 from .graph import Graph
+from .machines import machine_for
 from .prepared import Prepared
 from .remarks import collected
 from .runtime import tuner
@@ -32,7 +33,6 @@ from .runtime.cuda import CudaBound
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .runtime.versions import shortcuts
-from .schedule import TARGETS
 from .schedule.program import Program
 from .variants import Variant, fastest
 
@@ -68,7 +68,7 @@ class Report:
     `seconds` by stage; `cached` that everything came from the cache; `alternatives` is how many programs of the algebra competed;
     `notes` are the scheduler's reasons, with its estimates of FLOPs, bytes and microseconds; `candidates` are those that were compiled
     or timed, the chosen one first, each with its time or why it was dropped; `remarks` are what the passes and the tuner said; `copies`
-    counts inputs that calls had to copy because their memory was not as in the example.
+    counts inputs that calls had to copy because their memory was not as in the example; `target` is the machine that was planned for.
     """
 
     seconds: Mapping[str, float]
@@ -78,6 +78,7 @@ class Report:
     candidates: tuple[tuner.Entry, ...]
     remarks: tuple[str, ...]
     copies: int
+    target: str = ""
 
     @property
     def dropped(self) -> int:
@@ -86,7 +87,9 @@ class Report:
 
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
-        lines = [f"seconds: {stages}{' (from the cache)' if self.cached else ''}", f"alternatives: {self.alternatives}", *self.notes]
+        lines = [f"seconds: {stages}{' (from the cache)' if self.cached else ''}"]
+        lines += [f"target: {self.target}"] if self.target else []
+        lines += [f"alternatives: {self.alternatives}", *self.notes]
         kept = [entry for entry in self.candidates if not entry.dropped]
         lines += [f"candidate {number}: {entry}" for number, entry in enumerate(kept[:SHOWN])]
         if len(kept) > SHOWN:
@@ -145,6 +148,8 @@ class Compiled:
     _seconds: Mapping[str, float]
     _choice: Choice
     _cached: bool
+    _target: str
+    _remarks: tuple[str, ...]
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
     _entries: tuple[Entry, ...] = ()
@@ -287,7 +292,7 @@ class Compiled:
             notes += variant.program.notes
             notes += [f"took {timing}" for timing in variant.times]
         candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
-        remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
+        remarks = (*self._remarks, *(remark for variant in self.variants for remark in variant.remarks))
         if self._prepared is not None:
             remarks = (*remarks, f"prepared {self._prepared.count} times: {self._prepared.preparation.spelled}")
         known = shortcuts()
@@ -299,7 +304,9 @@ class Compiled:
         for bound in self._bounds.values():
             for problem, count in bound.refused.items() if isinstance(bound, CudaBound) else ():
                 remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
-        return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
+        return Report(
+            self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies(), self._target
+        )
 
 
 def compile(
@@ -322,7 +329,8 @@ def compile(
     made for the first as well.
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
-    present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
+    present GPU, h200 where there is none; of one that is not among them the limits are its own, and the report says whose rates are
+    taken. `options` are the fields of `Options`. Results carry no gradients.
     A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not. Those that
     `weights` names are looked at when preparing.
 
@@ -361,7 +369,8 @@ def compile(
     lap("capture")
     flat = bindings.flatten(example_inputs)
     symbols = bindings.sizes(flat)
-    machine = machine_of(target_name(target, bindings.device), target != "auto", bindings.device, wanted.tune)
+    with collected() as told:
+        machine = machine_for(target, bindings.device, wanted.tune)
     module = ModuleOp([graph_op(graph)])
     text = printed(module)
     store = Store(enabled=wanted.cache)
@@ -391,7 +400,8 @@ def compile(
     if choice.preparation is not None:
         prepared = Prepared(choice.preparation, bindings)
         bindings = replace(bindings, inputs=tuple(bindings.inputs[place] for place in choice.preparation.kept))
-    return Compiled(graph, kernels, bindings, ready, seconds, choice, cached, _prepared=prepared)
+    remarks = (*told, *choice.remarks)
+    return Compiled(graph, kernels, bindings, ready, seconds, choice, cached, machine.target.name, remarks, _prepared=prepared)
 
 
 def weights_of(bindings: Bindings) -> frozenset[int]:
@@ -402,26 +412,6 @@ def weights_of(bindings: Bindings) -> frozenset[int]:
         for place, entry in enumerate(bindings.inputs)
         if entry.source in asked and not any(extent.symbols for dim in entry.dims for extent in (dim.size, dim.first, dim.step))
     )
-
-
-def target_name(name: str, device: torch.device) -> str:
-    """
-    A machine of `TARGETS`; for auto that of the CUDA device, h200 on the CPU.
-
-    Raises: ValueError for an unknown name.
-    """
-    if name != "auto":
-        if name not in TARGETS:
-            raise ValueError(f"unknown target '{name}'; known are auto, {', '.join(TARGETS)}")
-        return name
-    if device.type != "cuda":
-        return "h200"
-    found = torch.cuda.get_device_name(device).lower().replace(" ", "")
-    for known in TARGETS:
-        if known in found:
-            return known
-    major, _ = torch.cuda.get_device_capability(device)
-    return {8: "a100", 9: "h100"}.get(major, "b200")
 
 
 def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:

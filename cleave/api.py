@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import torch
 from xdsl.dialects.builtin import ModuleOp
 
+from .bound_programs import BoundPrograms
 from .bridge.alg import graph_op
 from .calls import Entry, entry_of
 from .choosing import Choice, chosen, printed
@@ -26,10 +27,10 @@ from .frontend.bindings import Source
 from .graph import Graph
 from .machines import machine_for
 from .prepared import Prepared
+from .recent import Recent
 from .remarks import collected
 from .runtime import tuner
 from .runtime.cache import Store, key_of, versions
-from .runtime.cuda import CudaBound
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .runtime.versions import shortcuts
@@ -39,6 +40,8 @@ from .variants import Variant, fastest
 LEVELS = ("alg", "alternatives", "stabilized", "sched", "tt", "triton", "ttir")
 SHOWN = 10
 ENTRIES = 8
+PICKS = 1024
+"""For how many combinations of sizes it is remembered which variant calls take."""
 _CAPTURE = Lock()
 """torch.export traces one function at a time."""
 
@@ -151,9 +154,9 @@ class Compiled:
     _target: str
     _remarks: tuple[str, ...]
     _texts: dict[str, str] = field(default_factory=dict[str, str])
-    _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
+    _bounds: BoundPrograms = field(default_factory=BoundPrograms)
     _entries: tuple[Entry, ...] = ()
-    _picks: dict[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=dict[Any, tuple[Executable, Mapping[str, int]]])
+    _picks: Recent[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=lambda: Recent(PICKS))
     _prepared: Prepared | None = None
 
     def __repr__(self) -> str:
@@ -216,11 +219,7 @@ class Compiled:
             views += self._prepared.ready(flat)
         device = next((view.device for view in views), self.bindings.device)
         if device.type == "cuda":
-            bound = self._bound(views, symbols)
-            made: Sequence[Any] = bound(*views)
-            entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else None
-            if entry is not None:
-                self._entries = (entry, *self._entries[: ENTRIES - 1])
+            made: Sequence[Any] = self._on_gpu(args, kwargs, flat, views, symbols)
         else:
             ready, sizes = self._ready(symbols)
             made = execute(ready, views, sizes)
@@ -230,17 +229,28 @@ class Compiled:
                 results[output.graph] = made[output.graph].reshape(output.sizes(symbols))
         return self.bindings.results(flat, results)
 
+    def _on_gpu(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Sequence[Any], views: Sequence[torch.Tensor], symbols: Mapping[str, int]
+    ) -> tuple[torch.Tensor, ...]:
+        """The results of the graph, and from then on a short way for calls like this one where there is one."""
+        bound = self._bound(views, symbols)
+        made = bound(*views)
+        entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else None
+        if entry is not None:
+            self._entries = (entry, *self._entries[: ENTRIES - 1])
+        return made
+
     def _bound(self, views: Sequence[torch.Tensor], symbols: Mapping[str, int]) -> Bound:
-        key = (tuple((view.shape, view.stride(), view.device) for view in views), tuple(symbols.items()))
-        found = self._bounds.get(key)
-        if found is None:
+        def make() -> Bound:
             shapes: list[tuple[int, ...]] = [()] * len(self.program.outputs)
             for output in self.bindings.outputs:
                 if output.kind == "graph":
                     shapes[output.graph] = output.sizes(symbols)
             ready, sizes = self._ready(symbols)
-            found = self._bounds[key] = ready.bind(views, sizes, shapes)
-        return found
+            return ready.bind(views, sizes, shapes)
+
+        key = (tuple((view.shape, view.stride(), view.device) for view in views), tuple(symbols.items()))
+        return self._bounds.get(key, make, [entry.bound for entry in self._entries])
 
     def _ready(self, symbols: Mapping[str, int]) -> tuple[Executable, Mapping[str, int]]:
         """The variant for these sizes, and the sizes with its numbers of chunks."""
@@ -248,7 +258,8 @@ class Compiled:
         found = self._picks.get(key)
         if found is None:
             place, counts = fastest(self.variants, symbols)
-            found = self._picks[key] = self._executables[place], {**symbols, **counts}
+            found = self._executables[place], {**symbols, **counts}
+            self._picks.put(key, found)
         return found
 
     def text(self, level: str) -> str:
@@ -281,9 +292,6 @@ class Compiled:
         mark, between = ("#", "\n\n") if level == "triton" else ("//", "\n// -----\n\n")
         return between.join(f"{mark} for {variant.spelled}\n{text}" for variant, text in zip(self.variants, texts, strict=True))
 
-    def _copies(self) -> int:
-        return sum(bound.copies for bound in self._bounds.values())
-
     def report(self) -> Report:
         """What compiling did, and what calls had to do since."""
         notes: list[str] = []
@@ -301,11 +309,14 @@ class Compiled:
             remarks = (*remarks, f"{text}: {known}")
         if self._entries and not isinstance(known, str) and isinstance(known.launch, str):
             remarks = (*remarks, f"kernels are launched through ctypes, which takes longer: {known.launch}")
-        for bound in self._bounds.values():
-            for problem, count in bound.refused.items() if isinstance(bound, CudaBound) else ():
-                remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
+        bounds = self._bounds
+        for problem, count in bounds.refused.items():
+            remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
+        if bounds.let_go:
+            text = f"{bounds.let_go} programs bound to shapes were let go, with their memory, as {len(bounds)} are kept"
+            remarks = (*remarks, f"{text}: calls with such shapes are bound anew")
         return Report(
-            self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies(), self._target
+            self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._bounds.copies, self._target
         )
 
 

@@ -32,6 +32,7 @@ class Entry:
 
     call: Callable[[tuple[Any, ...]], Any]
     text: str
+    bound: CudaBound
 
 
 def entry_of(
@@ -115,4 +116,4 @@ def _entry(
     text = "\n".join(["def call(args):", *(f"    {line}" for line in lines), ""])
     exec(compile(text, f"<call of {bound.plan.name}>", "exec"), names)
     # Among its own names it would be garbage that only the collector finds, with the weights.
-    return Entry(names.pop("call"), text)
+    return Entry(names.pop("call"), text, bound)

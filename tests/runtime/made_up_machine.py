@@ -18,7 +18,8 @@ from cleave.api import Compiled
 from cleave.runtime import cuda, driver, guards
 from cleave.runtime.binary import Binary
 from cleave.runtime.cuda import CudaBound
-from cleave.runtime.plan import Call
+from cleave.runtime.execute import Executable
+from cleave.runtime.plan import Call, Plan
 from cleave.runtime.versions import Shortcuts, tried
 from cleave.schedule.program import LibraryCall
 from tests.runtime.made_up import FakeDriver
@@ -96,6 +97,33 @@ def made_machine(monkeypatch: pytest.MonkeyPatch, static: bool) -> Machine:
     return made
 
 
+def made_up_code(plan: Plan, scratch: int = 0) -> dict[str, Binary]:
+    """Code for the kernels of a plan, which the driver takes and does not look at."""
+    return {
+        step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
+        for step in plan.steps
+        if isinstance(step, Call)
+    }
+
+
+def long_way(monkeypatch: pytest.MonkeyPatch, compiled: Compiled) -> Callable[..., Any]:
+    """What a call does on a GPU after its arguments were checked, on CPU tensors: binds to their shapes, runs, and makes a short way."""
+
+    def bind(self: Executable, inputs: Sequence[torch.Tensor], symbols: Any = None, shapes: Any = None) -> CudaBound:
+        return CudaBound(self.plan, made_up_code(self.plan), inputs, symbols, shapes)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        flat = compiled.bindings.flatten(args, kwargs)
+        symbols = compiled.bindings.sizes(flat)
+        views = compiled.bindings.views(flat, symbols)
+        if compiled._prepared is not None:
+            views += compiled._prepared.ready(flat)
+        return compiled._on_gpu(args, kwargs, flat, views, symbols)
+
+    monkeypatch.setattr(Executable, "bind", bind)
+    return call
+
+
 def on_gpu(
     function: Callable[..., Any], *inputs: torch.Tensor, scratch: int = 0, streaming: str = "", library: bool = False, **options: Any
 ) -> tuple[Compiled, CudaBound]:
@@ -112,11 +140,7 @@ def on_gpu(
         over = tuple(axis for axis in left.axes if axis in right.axes)
         steps = [LibraryCall("matmul", plan.outputs[0].name, (left.name, right.name), over)]
     plan = replace(plan, steps=tuple(steps))
-    binaries = {
-        step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
-        for step in plan.steps
-        if isinstance(step, Call)
-    }
+    binaries = made_up_code(plan, scratch)
     flat = compiled.bindings.flatten(inputs)
     symbols = compiled.bindings.sizes(flat)
     views = compiled.bindings.views(flat, symbols)

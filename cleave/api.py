@@ -9,6 +9,7 @@ can show it, and the outcome is kept on disk.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from threading import Lock
@@ -31,9 +32,11 @@ from .recent import Recent
 from .remarks import collected
 from .runtime import tuner
 from .runtime.cache import Store, key_of, versions
+from .runtime.cuda import ALIGNMENT
 from .runtime.execute import Executable, execute
 from .runtime.launch import Bound
 from .runtime.versions import shortcuts
+from .runtime.workspaces import SPARE
 from .schedule.program import Program
 from .variants import Variant, fastest
 
@@ -71,7 +74,8 @@ class Report:
     `seconds` by stage; `cached` that everything came from the cache; `alternatives` is how many programs of the algebra competed;
     `notes` are the scheduler's reasons, with its estimates of FLOPs, bytes and microseconds; `candidates` are those that were compiled
     or timed, the chosen one first, each with its time or why it was dropped; `remarks` are what the passes and the tuner said; `copies`
-    counts inputs that calls had to copy because their memory was not as in the example; `target` is the machine that was planned for.
+    counts inputs that calls had to copy because their memory was not as in the example; `target` is the machine that was planned for;
+    `long` counts the calls on a GPU whose arguments were looked at anew, by why they were.
     """
 
     seconds: Mapping[str, float]
@@ -82,6 +86,7 @@ class Report:
     remarks: tuple[str, ...]
     copies: int
     target: str = ""
+    long: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def dropped(self) -> int:
@@ -99,6 +104,8 @@ class Report:
             lines.append(f"and {len(kept) - SHOWN} more")
         lines += [f"{entry.text}: dropped: {entry.dropped}" for entry in self.candidates if entry.dropped]
         lines += self.remarks
+        if self.long:
+            lines.append(f"calls that went the long way: {'; '.join(f'{count}, as {why}' for why, count in self.long.items())}")
         if self.copies:
             lines.append(f"inputs copied to the layout of the example: {self.copies}")
         return "\n".join(lines)
@@ -158,6 +165,8 @@ class Compiled:
     _entries: tuple[Entry, ...] = ()
     _picks: Recent[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=lambda: Recent(PICKS))
     _prepared: Prepared | None = None
+    _long: Counter[str] = field(default_factory=Counter[str])
+    _lock: Any = field(default_factory=Lock)
 
     def __repr__(self) -> str:
         return f"<{self.graph.name}, compiled to {', '.join(kernel.name for kernel in self.kernels) or 'no kernel'}>"
@@ -235,9 +244,14 @@ class Compiled:
         """The results of the graph, and from then on a short way for calls like this one where there is one."""
         bound = self._bound(views, symbols)
         made = bound(*views)
-        entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else None
-        if entry is not None:
-            self._entries = (entry, *self._entries[: ENTRIES - 1])
+        entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else "arguments are given by name"
+        with self._lock:
+            if isinstance(entry, Entry):
+                others = [other for other in self._entries if not entry.replaces(other)]
+                known = len(others) < len(self._entries)
+                self._entries = (entry, *others[: ENTRIES - 1])
+                entry = "weights were changed" if known else f"none of the last {ENTRIES} kinds of calls was like it"
+            self._long[entry] += 1
         return made
 
     def _bound(self, views: Sequence[torch.Tensor], symbols: Mapping[str, int]) -> Bound:
@@ -249,7 +263,9 @@ class Compiled:
             ready, sizes = self._ready(symbols)
             return ready.bind(views, sizes, shapes)
 
-        key = (tuple((view.shape, view.stride(), view.device) for view in views), tuple(symbols.items()))
+        # What is copied for its address is bound apart, so that others of its shape need not be.
+        places = tuple((view.shape, view.stride(), view.device, view.data_ptr() % ALIGNMENT == 0) for view in views)
+        key = (places, tuple(symbols.items()))
         return self._bounds.get(key, make, [entry.bound for entry in self._entries])
 
     def _ready(self, symbols: Mapping[str, int]) -> tuple[Executable, Mapping[str, int]]:
@@ -312,12 +328,14 @@ class Compiled:
         bounds = self._bounds
         for problem, count in bounds.refused.items():
             remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
+        if bounds.cleared:
+            text = f"{bounds.cleared} captured runs clear workspaces in their graph, which takes longer"
+            remarks = (*remarks, f"{text}: for calls like an earlier one, {SPARE} captures are made ready")
         if bounds.let_go:
             text = f"{bounds.let_go} programs bound to shapes were let go, with their memory, as {len(bounds)} are kept"
             remarks = (*remarks, f"{text}: calls with such shapes are bound anew")
-        return Report(
-            self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._bounds.copies, self._target
-        )
+        counts = self._bounds.copies, self._target, dict(self._long)
+        return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, *counts)
 
 
 def compile(

@@ -15,6 +15,7 @@ import torch
 import cleave
 from cleave import api, calls
 from cleave.api import Compiled
+from cleave.calls import Entry
 from cleave.runtime import cuda, driver, guards
 from cleave.runtime.binary import Binary
 from cleave.runtime.cuda import CudaBound
@@ -149,7 +150,7 @@ def on_gpu(
         views += prepared.prepare(flat)
     bound = CudaBound(plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
     entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views, prepared)
-    assert entry is not None
+    assert isinstance(entry, Entry)
     compiled._entries = (entry,)
     return compiled, bound
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from cleave.choosing import searched
 from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.frontend import capture
+from cleave.frontend.operators import table
 from cleave.graph import Axis, Builder, Input, Output
 from tests.frontend.agreement import agrees, evaluated
 
@@ -154,6 +156,43 @@ def test_functions_of_floats_on_integers(name: str, dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError):
         OF_FLOATS[name](x)
     assert f"{name}: computes on integers, and needs floats; " in refused_at_a_line(OF_FLOATS[name], x)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("of a call"),
+        ValueError("two\nlines"),
+        KeyError("x"),
+        IndexError(),
+        AttributeError("a"),
+        AssertionError("b"),
+        ZeroDivisionError(),
+    ],
+)
+def test_a_bug_of_a_lowering_is_not_the_users_mistake(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Whatever it raises is told in one line, at the user's line, with the place in the code."""
+
+    def lowered(cx: object, result: object, self: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setitem(table._TABLE, "exp", lowered)
+    text = refused_at_a_line(torch.exp, X)
+    assert "\n" not in text and f"error: exp: internal error, {type(error).__name__}: " in text
+    assert "not supported" not in text and re.search(r"\(test_errors\.py:\d+\); please report it$", text)
+
+
+def test_what_is_lowered_to_another_shape_or_type_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (lambda value: replace(value, dims=value.dims[1:]), lambda value: replace(value, dtype=torch.float64)):
+        monkeypatch.setitem(table._TABLE, "exp", lambda cx, result, self, wrong=wrong: wrong(self))
+        text = refused_at_a_line(torch.exp, X)
+        assert re.search(r"error: exp: internal error, AssertionError: lowered to .*, traced as .*; please report it$", text)
+
+
+def test_arguments_that_a_lowering_does_not_take_are_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(table._TABLE, "exp", lambda cx, result, self, base: self)
+    text = refused_at_a_line(torch.exp, X)
+    assert "error: exp: this use of the operator is not supported (missing a required argument: 'base')" in text
 
 
 def test_what_a_pass_makes_wrong_is_located() -> None:

@@ -51,6 +51,7 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "returned_chunk": (lambda x: x.chunk(2, 1)[1], "getitem: returns a view of 'x'"),
     "positions": (lambda x: torch.where(x > 0)[0], "where: a size depends on the values of a tensor"),
     "label_smoothing": (lambda x: F.cross_entropy(x, x[:, 0].long(), label_smoothing=0.1), "argument label_smoothing=0.1 is not supported"),
+    "over_no_dimension": (lambda x: x.logsumexp(()), "logsumexp: no dimension is given"),
     "cumsum": (lambda x: x.cumsum(0), "cumsum: this operator is not supported"),
     "sort": (lambda x: x.sort(-1).values, "sort: this operator is not supported"),
     "flip": (lambda x: x.flip(0), "flip: this operator is not supported"),

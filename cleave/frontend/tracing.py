@@ -12,13 +12,12 @@ import inspect
 import logging
 import os
 import re
-import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import StringIO
 from types import FrameType
 from typing import Any, cast
 
@@ -44,6 +43,7 @@ _LIBRARIES = (
 _DEVICES = ("cpu", "cuda")
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._dynamo")
 _PLACE = "cleave_place"
+_DATA_DEPENDENT = "data-dependent"
 _config: Any = fx_config
 _ARGUMENT = re.compile(r"L\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 
@@ -112,7 +112,8 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         except CleaveError:
             raise
         except Exception as error:
-            raise _located(error, [leaves[at].name for at in tensors], place, call.owner) from error
+            cause = error.__cause__ if isinstance(error, _Enveloped) and isinstance(error.__cause__, Exception) else error
+            raise _located(cause, [leaves[at].name for at in tensors], place, call.owner) from cause
     name = identifier(getattr(function, "__name__", type(function).__name__), "graph")
     return Traced(program, name, place, tuple(leaves), tensors, parameters, in_spec, structure.spec, tuple(structure.outputs))
 
@@ -275,8 +276,13 @@ class _Call(torch.nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Calls the function with the tensors put among the fixed arguments."""
-        with _Places(), fx_traceback.preserve_node_meta():
-            return self.call(tensors)
+        try:
+            with _Places(), fx_traceback.preserve_node_meta():
+                return self.call(tensors)
+        except RuntimeError as error:
+            if _DATA_DEPENDENT in str(error):
+                raise _Enveloped from error
+            raise
 
 
 def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...]:
@@ -401,19 +407,46 @@ def _roomy(leaf: Leaf) -> torch.Tensor:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Silences what torch logs and prints about an error that is reported in one line anyway."""
-    printed = StringIO()
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
+    """Keeps what torch logs in this thread, about an error that is reported in one line anyway, from the handlers of its loggers."""
+    unheard = _Unheard()
+    handlers = _handlers()
+    for handler in handlers:
+        handler.addFilter(unheard)
     try:
-        with redirect_stderr(printed):
-            yield
-        sys.stderr.write(printed.getvalue())
+        yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        for handler in handlers:
+            handler.removeFilter(unheard)
+
+
+class _Unheard(logging.Filter):
+    """Drops what torch's loggers say in the thread that made it, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is heard."""
+        return record.thread != self.thread or not record.name.startswith(_LOGGERS)
+
+
+def _handlers() -> list[logging.Handler]:
+    """All handlers that get what torch's loggers say."""
+    out: dict[logging.Handler, None] = {} if logging.lastResort is None else {logging.lastResort: None}
+    for name in _LOGGERS:
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            out.update(dict.fromkeys(logger.handlers))
+            logger = logger.parent if logger.propagate else None
+    return list(out)
+
+
+class _Enveloped(Exception):
+    """
+    Around an error about what depends on data, which it has as its cause. To such an error itself, where it knows it, torch adds the graph
+    so far, and prints that.
+    """
 
 
 def _definition(function: Any) -> str:
@@ -442,7 +475,7 @@ def _located(error: Exception, tensors: Sequence[str], place: str, owner: torch.
             module = f" (in {_described(path, type(own).__name__)})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = lines[0] if lines else type(error).__name__
-    if "data-dependent" in found:
+    if _DATA_DEPENDENT in found:
         found = "data-dependent: a branch or a size is decided by the values of a tensor"
         advice = "choose by torch.where, or decide outside of the compiled function"
         return CleaveError(place or None, found + module, advice, op="torch.export")

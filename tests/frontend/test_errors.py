@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -309,13 +313,53 @@ def test_torch_prints_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().err == ""
 
 
-def test_what_the_function_prints_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+def test_what_is_printed_meanwhile_is_kept(capfd: pytest.CaptureFixture[str], fails: bool, error: type[Exception]) -> None:
+    """By the function and by other threads, at once, whether tracing ends or raises."""
+
     def loud(x: Any) -> Any:
         print("traced", file=sys.stderr)
+        warnings.warn("careful", stacklevel=1)
+        other = threading.Thread(target=lambda: print("beside", file=sys.stderr))
+        other.start()
+        other.join()
+        told.append(capfd.readouterr().err)
+        if fails:
+            raise error("no")
         return x + 1
 
-    capture(loud, (X,))
-    assert "traced" in capfd.readouterr().err
+    told: list[str] = []
+    with pytest.raises(CleaveError, match=f"{error.__name__}: no") if fails else nullcontext(), pytest.warns(UserWarning, match="careful"):
+        capture(loud, (X,))
+    assert told and told[0].startswith("traced\n") and told[0].endswith("beside\n")
+
+
+def test_what_depends_on_data_after_printing(capfd: pytest.CaptureFixture[str]) -> None:
+    def loud(x: Any) -> Any:
+        print("traced", file=sys.stderr)
+        return conditional(x)
+
+    with pytest.raises(CleaveError, match=rf"{re.escape(__file__)}:\d+: error: torch.export: data-dependent: a branch"):
+        capture(loud, (X,))
+    assert capfd.readouterr().err == "traced\n"
+
+
+@pytest.mark.parametrize("name", ["torch.export", "torch.export._trace", "torch._dynamo.anything", "torch.fx.experimental.symbolic_shapes"])
+def test_what_torch_logs_is_withheld_in_the_thread_that_traces_alone(caplog: pytest.LogCaptureFixture, name: str) -> None:
+    """Also of loggers below those that are named; what others log is heard."""
+
+    def logging_meanwhile(x: Any) -> Any:
+        logging.getLogger(name).error("own")
+        logging.getLogger("of the user").error("the user's")
+        other = threading.Thread(target=lambda: logging.getLogger(name).error("another thread's"))
+        other.start()
+        other.join()
+        return x + 1
+
+    capture(logging_meanwhile, (X,))
+    logging.getLogger(name).error("later")
+    assert [message for message in caplog.messages if message] == ["the user's", "another thread's", "later"]
 
 
 def test_weights_that_are_no_arguments() -> None:

@@ -13,12 +13,14 @@ import torch
 from torch.export.graph_signature import InputKind
 
 from ..errors import CleaveError, internal_error
+from .aliasing import argument_names, memory_of
 from .bindings import Source
 from .cuts import slice_length
+from .dynamic_shapes import dim_name
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, simplified
-from .tracing import Traced, argument_names, dim_name, guards, memory_of, module_of, operator_name, place_of
+from .traced import Traced, guards, module_of, operator_name, place_of
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")

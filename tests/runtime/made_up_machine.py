@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import cleave
-from cleave import api, calls
+from cleave import calls
+from cleave import compiled as compiled_module
 from cleave.api import Compiled
 from cleave.calls import Entry
 from cleave.runtime import cuda, driver, guards
@@ -91,7 +92,7 @@ def made_machine(monkeypatch: pytest.MonkeyPatch, static: bool) -> Machine:
         (cuda, "capturing", lambda: lambda: made.captured),
         (cuda, "shortcuts", lambda: made.quick),
         (guards, "shortcuts", lambda: made.quick),
-        (api, "shortcuts", lambda: made.quick),
+        (compiled_module, "shortcuts", lambda: made.quick),
         (calls, "current_device", lambda: lambda: None),
     ):
         monkeypatch.setattr(place, name, value)

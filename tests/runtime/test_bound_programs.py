@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import cleave
-from cleave import api
-from cleave.api import ENTRIES, Compiled
+from cleave.api import Compiled
 from cleave.bound_programs import BOUNDS, BoundPrograms
+from cleave.compiled import ENTRIES
 from cleave.runtime import workspaces
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.launch import Bound
@@ -80,7 +80,7 @@ def test_what_a_short_way_runs_is_kept(machine: Machine, monkeypatch: pytest.Mon
         # As if calls of one kind had no short way, which would take the place of this one.
         compiled._entries = (kept,)
     assert any(one is bound for one in compiled._bounds._recent.values()) and len(compiled._bounds) == BOUNDS
-    assert api.ENTRIES == ENTRIES < BOUNDS
+    assert ENTRIES < BOUNDS
 
 
 def test_a_captured_run_outlives_its_bound_program(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import torch
 
 import cleave
 from cleave import calls
-from cleave.api import ENTRIES, Compiled
+from cleave.compiled import ENTRIES, Compiled
 from cleave.runtime import workspaces
 from tests.runtime.made_up_machine import TORCH, Machine, long_way, on_gpu, rows, scaled, sums
 

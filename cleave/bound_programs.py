@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable
+from threading import Lock
 
 from .recent import Recent
 from .runtime.cuda import CudaBound
@@ -19,10 +20,11 @@ BOUNDS = 64
 
 
 class BoundPrograms:
-    """The bound programs used last, and what all there were have counted."""
+    """The bound programs used last, and what all there were have counted. Threads may use it at once."""
 
     def __init__(self, most: int = BOUNDS) -> None:
         self._recent: Recent[Hashable, Bound] = Recent(most)
+        self._lock = Lock()
         self._copies = 0
         self._cleared = 0
         self._refused: Counter[str] = Counter()
@@ -41,9 +43,10 @@ class BoundPrograms:
     def put(self, key: Hashable, bound: Bound, held: Collection[object] = ()) -> None:
         """Keeps a bound program; arguments as for `get`."""
         for gone in self._recent.put(key, bound, lambda other: any(other is one for one in held)):
-            self._copies += gone.copies
-            self._cleared += _cleared(gone)
-            self._refused += _refused(gone)
+            with self._lock:
+                self._copies += gone.copies
+                self._cleared += _cleared(gone)
+                self._refused += _refused(gone)
             if isinstance(gone, CudaBound):
                 gone.release()
 

@@ -58,7 +58,11 @@ class Kernel:
 
 @dataclass(repr=False)
 class Compiled:
-    """A function that was compiled: call it as the original. CPU tensors run in Triton's interpreter, CUDA tensors on the GPU."""
+    """
+    A function that was compiled: call it as the original. CPU tensors run in Triton's interpreter, CUDA tensors on the GPU.
+
+    Threads may call it at once. Memory for what lies between kernels is kept for the shapes used last (`cleave.bound_programs`).
+    """
 
     graph: Graph
     kernels: tuple[Kernel, ...]

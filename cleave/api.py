@@ -2,304 +2,38 @@
 `cleave.compile`: from a PyTorch function to kernels that can be called and read.
 
 The function is captured as a graph of the algebra. The same passes that `cleave-opt` runs find equivalent programs; the scheduler ranks
-ways to run them, of which the best that compiles and fits is taken, on a GPU the fastest. Every level is kept, so that `Compiled.text`
-can show it, and the outcome is kept on disk.
+ways to run them, of which the best that compiles and fits is taken, on a GPU the fastest. The outcome is kept on disk.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from threading import Lock
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-import torch
 from xdsl.dialects.builtin import ModuleOp
 
 from .bridge.alg import graph_op
-from .calls import Entry, entry_of
-from .choosing import Choice, chosen, machine_of, printed
+from .choosing import Choice, Machine, chosen, printed
+from .compiled import Compiled, Kernel
 from .errors import CleaveError
-from .frontend import Bindings, capture
+from .frontend import Bindings, Captured, capture
 from .frontend.bindings import Source
 from .graph import Graph
+from .laps import Laps
+from .machines import machine_for
+from .options import Options
 from .prepared import Prepared
 from .remarks import collected
-from .runtime import tuner
+from .report import Report
 from .runtime.cache import Store, key_of, versions
-from .runtime.cuda import CudaBound
-from .runtime.execute import Executable, execute
-from .runtime.launch import Bound
-from .runtime.versions import shortcuts
-from .schedule import TARGETS
-from .schedule.program import Program
-from .variants import Variant, fastest
+from .runtime.execute import Executable
 
-LEVELS = ("alg", "alternatives", "stabilized", "sched", "tt", "triton", "ttir")
-SHOWN = 10
-ENTRIES = 8
+__all__ = ["Compiled", "Kernel", "Options", "Report", "compile", "weights_of", "with_hints"]
+
 _CAPTURE = Lock()
 """torch.export traces one function at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """
-    A compiled kernel: its Triton source and how it is launched.
-
-    `name` is that of its function in `source`, which may have other kernels too; `grid` are symbolic counts of programs, fastest
-    varying first; `constants` are compile-time parameters.
-    """
-
-    name: str
-    source: str
-    grid: tuple[str, ...]
-    num_warps: int
-    num_stages: int
-    constants: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """
-    What compiling did.
-
-    `seconds` by stage; `cached` that everything came from the cache; `alternatives` is how many programs of the algebra competed;
-    `notes` are the scheduler's reasons, with its estimates of FLOPs, bytes and microseconds; `candidates` are those that were compiled
-    or timed, the chosen one first, each with its time or why it was dropped; `remarks` are what the passes and the tuner said; `copies`
-    counts inputs that calls had to copy because their memory was not as in the example.
-    """
-
-    seconds: Mapping[str, float]
-    cached: bool
-    alternatives: int
-    notes: tuple[str, ...]
-    candidates: tuple[tuner.Entry, ...]
-    remarks: tuple[str, ...]
-    copies: int
-
-    @property
-    def dropped(self) -> int:
-        """How many candidates were dropped."""
-        return sum(bool(entry.dropped) for entry in self.candidates)
-
-    def __str__(self) -> str:
-        stages = ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items())
-        lines = [f"seconds: {stages}{' (from the cache)' if self.cached else ''}", f"alternatives: {self.alternatives}", *self.notes]
-        kept = [entry for entry in self.candidates if not entry.dropped]
-        lines += [f"candidate {number}: {entry}" for number, entry in enumerate(kept[:SHOWN])]
-        if len(kept) > SHOWN:
-            lines.append(f"and {len(kept) - SHOWN} more")
-        lines += [f"{entry.text}: dropped: {entry.dropped}" for entry in self.candidates if entry.dropped]
-        lines += self.remarks
-        if self.copies:
-            lines.append(f"inputs copied to the layout of the example: {self.copies}")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """
-    Knobs of `compile`. `split`: also consider programs that split a reduced axis over several programs of the grid.
-    `alternatives`: how many programs of the algebra compete. `seed` of the search. `tune`: time candidates on the GPU; auto where the
-    example is on one. `cache`: keep results on disk and use them. `budget`: seconds that choosing among candidates may take, and
-    `candidates`: how many are compiled. `prepare`: what depends on the named weights alone is computed once (`Compiled.prepare`).
-    """
-
-    split: bool = True
-    alternatives: int = 12
-    seed: int = 0
-    tune: bool | Literal["auto"] = "auto"
-    cache: bool = True
-    budget: float = tuner.Budget().seconds
-    candidates: int = tuner.Budget().candidates
-    prepare: bool = True
-
-    def __post_init__(self) -> None:
-        for name, kinds, least in (
-            ("split", bool, 0),
-            ("alternatives", int, 0),
-            ("seed", int, 0),
-            ("cache", bool, 0),
-            ("budget", (int, float), 0),
-            ("candidates", int, 1),
-            ("prepare", bool, 0),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool) or not value >= least:
-                wanted = "True or False" if kinds is bool else f"a number of at least {least}"
-                raise ValueError(f"compile() option {name} is {value!r}; give {wanted}")
-        if self.tune not in (True, False, "auto"):
-            raise ValueError(f"compile() option tune is {self.tune!r}; give True, False or 'auto'")
-
-
-@dataclass(repr=False)
-class Compiled:
-    """A function that was compiled: call it as the original. CPU tensors run in Triton's interpreter, CUDA tensors on the GPU."""
-
-    graph: Graph
-    kernels: tuple[Kernel, ...]
-    bindings: Bindings
-    _executables: tuple[Executable, ...]
-    _seconds: Mapping[str, float]
-    _choice: Choice
-    _cached: bool
-    _texts: dict[str, str] = field(default_factory=dict[str, str])
-    _bounds: dict[Any, Bound] = field(default_factory=dict[Any, Bound])
-    _entries: tuple[Entry, ...] = ()
-    _picks: dict[Any, tuple[Executable, Mapping[str, int]]] = field(default_factory=dict[Any, tuple[Executable, Mapping[str, int]]])
-    _prepared: Prepared | None = None
-
-    def __repr__(self) -> str:
-        return f"<{self.graph.name}, compiled to {', '.join(kernel.name for kernel in self.kernels) or 'no kernel'}>"
-
-    @property
-    def program(self) -> Program:
-        """The scheduled program; of several variants, that for the first hints."""
-        return self.variants[0].program
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The schedules between which calls choose by their sizes."""
-        return self._choice.variants
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """
-        The function's result.
-
-        Raises: CleaveError where an argument is not as it was compiled for.
-        """
-        if not kwargs:
-            for entry in self._entries:
-                result = entry.call(args)
-                if result is not NotImplemented:
-                    return result
-        return self._checked(args, kwargs)
-
-    def prepare(self, *weights: torch.Tensor) -> None:
-        """
-        Computes what depends on weights alone, to be kept for these weights: the arguments that `compile` was told are weights, in the
-        order of the function's, and the parameters it was told of.
-
-        Without it a call does so for weights that it meets first, or that were changed in place since. It is needed before a call is
-        captured in a CUDA graph, which else computes it at every replay, and after changes that calls cannot see: through an address or
-        `.data`, of inference tensors, and by graphs that are replayed; these read what was computed last.
-        Raises: CleaveError for weights that are not as they were compiled for.
-        """
-        places = sorted(int(source.key) for source in self.bindings.weights if source.kind == "argument")
-        if len(weights) != len(places):
-            names = ", ".join(self.bindings.parameters[place] for place in places) or "none"
-            raise CleaveError(None, f"{len(weights)} weights are given", f"compiled for {len(places)}: {names}")
-        flat = dict(zip(places, weights, strict=True))
-        self.bindings.check_weights(flat)
-        if self._prepared is not None:
-            self._prepared.prepare(flat)
-
-    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result, after looking at everything that may be wrong with the arguments."""
-        flat = self.bindings.flatten(args, kwargs)
-        for value in flat:
-            if isinstance(value, torch.Tensor) and (value.layout != torch.strided or value.device.type not in ("cpu", "cuda")):
-                kind = f"{str(value.layout).removeprefix('torch.')} on {value.device.type}"
-                raise CleaveError(None, f"an argument is {kind}", "pass dense tensors on cpu or cuda")
-        if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in flat):
-            raise CleaveError(None, "an argument requires a gradient and compiled programs have none", "detach it, or use torch.no_grad()")
-        symbols = self.bindings.sizes(flat)
-        views = self.bindings.views(flat, symbols)
-        if self._prepared is not None:
-            views += self._prepared.ready(flat)
-        device = next((view.device for view in views), self.bindings.device)
-        if device.type == "cuda":
-            bound = self._bound(views, symbols)
-            made: Sequence[Any] = bound(*views)
-            entry = entry_of(self.bindings, bound, args, flat, views, self._prepared) if not kwargs else None
-            if entry is not None:
-                self._entries = (entry, *self._entries[: ENTRIES - 1])
-        else:
-            ready, sizes = self._ready(symbols)
-            made = execute(ready, views, sizes)
-        results: list[Any] = [None] * len(made)
-        for output in self.bindings.outputs:
-            if output.kind == "graph":
-                results[output.graph] = made[output.graph].reshape(output.sizes(symbols))
-        return self.bindings.results(flat, results)
-
-    def _bound(self, views: Sequence[torch.Tensor], symbols: Mapping[str, int]) -> Bound:
-        key = (tuple((view.shape, view.stride(), view.device) for view in views), tuple(symbols.items()))
-        found = self._bounds.get(key)
-        if found is None:
-            shapes: list[tuple[int, ...]] = [()] * len(self.program.outputs)
-            for output in self.bindings.outputs:
-                if output.kind == "graph":
-                    shapes[output.graph] = output.sizes(symbols)
-            ready, sizes = self._ready(symbols)
-            found = self._bounds[key] = ready.bind(views, sizes, shapes)
-        return found
-
-    def _ready(self, symbols: Mapping[str, int]) -> tuple[Executable, Mapping[str, int]]:
-        """The variant for these sizes, and the sizes with its numbers of chunks."""
-        key = tuple(symbols.items())
-        found = self._picks.get(key)
-        if found is None:
-            place, counts = fastest(self.variants, symbols)
-            found = self._picks[key] = self._executables[place], {**symbols, **counts}
-        return found
-
-    def text(self, level: str) -> str:
-        """
-        The program at a level: alg, alternatives, stabilized, sched, tt, triton or ttir. From sched on, variants follow one another,
-        each after a line that says for which sizes it was made, and which of them are fixed. Up to there what was searched with fixed
-        sizes follows the program for all, after a line that says which.
-
-        Raises: ValueError for another level.
-        """
-        if level not in LEVELS:
-            raise ValueError(f"'{level}' is not a level; they are {', '.join(LEVELS)}")
-        if level not in self._texts:
-            if level in self._choice.texts:
-                self._texts[level] = self._choice.texts[level]
-            else:
-                self._texts[level] = self._joined([self._lowered(place, level) for place in range(len(self.variants))], level)
-        return self._texts[level]
-
-    def _lowered(self, place: int, level: str) -> str:
-        ready = self._executables[place]
-        if level == "triton":
-            return ready.file.text
-        return _ttir(ready.module) if level == "ttir" else self.variants[place].texts[level]
-
-    def _joined(self, texts: Sequence[str], level: str) -> str:
-        if len(texts) == 1:
-            return texts[0]
-        # Between modules stands what --split-input-file looks for.
-        mark, between = ("#", "\n\n") if level == "triton" else ("//", "\n// -----\n\n")
-        return between.join(f"{mark} for {variant.spelled}\n{text}" for variant, text in zip(self.variants, texts, strict=True))
-
-    def _copies(self) -> int:
-        return sum(bound.copies for bound in self._bounds.values())
-
-    def report(self) -> Report:
-        """What compiling did, and what calls had to do since."""
-        notes: list[str] = []
-        for variant in self.variants:
-            notes += [f"for {variant.spelled}:"] if len(self.variants) > 1 else []
-            notes += variant.program.notes
-            notes += [f"took {timing}" for timing in variant.times]
-        candidates = tuple(entry for variant in self.variants for entry in variant.candidates)
-        remarks = (*self._choice.remarks, *(remark for variant in self.variants for remark in variant.remarks))
-        if self._prepared is not None:
-            remarks = (*remarks, f"prepared {self._prepared.count} times: {self._prepared.preparation.spelled}")
-        known = shortcuts()
-        if self._entries and isinstance(known, str):
-            text = f"{len(self._entries)} of at most {ENTRIES} kinds of calls are compared in Python, which takes microseconds more"
-            remarks = (*remarks, f"{text}: {known}")
-        if self._entries and not isinstance(known, str) and isinstance(known.launch, str):
-            remarks = (*remarks, f"kernels are launched through ctypes, which takes longer: {known.launch}")
-        for bound in self._bounds.values():
-            for problem, count in bound.refused.items() if isinstance(bound, CudaBound) else ():
-                remarks = (*remarks, f"torch's launcher refused {count} launches, which the driver then made: {problem}")
-        return Report(self._seconds, self._cached, self._choice.alternatives, tuple(notes), candidates, remarks, self._copies())
 
 
 def compile(
@@ -321,8 +55,9 @@ def compile(
     dimension of every input and result, as rows of attention are not. Where every entry has such constants a schedule without them is
     made for the first as well.
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
-    `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the
-    present GPU's, h200 where there is none. `options` are the fields of `Options`. Results carry no gradients.
+    `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the present GPU, h200 where there is none; of one
+    that is not among them the limits are its own, and the report says whose rates are taken. `options` are the fields of `Options`.
+    Results carry no gradients.
     A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not. Those that
     `weights` names are looked at when preparing.
 
@@ -333,54 +68,89 @@ def compile(
     Raises: CleaveError, with the line of the function, for what is not supported; TypeError for an unknown option, ValueError for one
     that is out of range.
     """
-    unknown = sorted(set(options) - {entry.name for entry in fields(Options)})
-    if unknown:
-        known = ", ".join(("dynamic_shapes", "hints", "weights", "target", *(entry.name for entry in fields(Options))))
-        raise TypeError(f"compile() got an unknown option '{unknown[0]}'; known are {known}")
+    wanted = _options(options)
     if isinstance(weights, str) or not hasattr(weights, "__iter__"):
         raise TypeError(f"compile() got weights={weights!r}; give a sequence of names or positions, as in weights=({weights!r},)")
-    wanted = Options(**options)
-    seconds: dict[str, float] = {}
-    clock = time.perf_counter()
+    laps = Laps()
+    captured, hoisted = _captured(function, example_inputs, dynamic_shapes, weights, hints or (), wanted.prepare)
+    laps("capture")
+    with collected() as told:
+        machine = machine_for(target, captured.bindings.device, wanted.tune)
+    choice, cached = _choice(captured, hoisted, example_inputs, hints or (), machine, wanted, laps)
+    return _assembled(captured, choice, cached, machine, told, laps)
 
-    def lap(name: str) -> None:
-        nonlocal clock
-        now = time.perf_counter()
-        seconds[name] = seconds.get(name, 0.0) + now - clock
-        clock = now
 
+def _options(given: Mapping[str, Any]) -> Options:
+    """The options of a call of `compile`. Raises: TypeError for an unknown one, ValueError for one that is out of range."""
+    names = [entry.name for entry in fields(Options)]
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        known = ", ".join(("dynamic_shapes", "hints", "weights", "target", *names))
+        raise TypeError(f"compile() got an unknown option '{unknown[0]}'; known are {known}")
+    return Options(**given)
+
+
+def _captured(
+    function: Callable[..., Any],
+    examples: Sequence[Any],
+    dynamic_shapes: Any,
+    weights: Iterable[int | str],
+    hints: Sequence[Mapping[str, int]],
+    prepare: bool,
+) -> tuple[Captured, bool]:
+    """
+    The function's graph with the hints of its symbols, and whether what depends on weights alone may be computed apart, which `prepare`
+    allows. Raises: CleaveError.
+    """
     with _CAPTURE:
-        captured = capture(function, example_inputs, dynamic_shapes, weights)
-    bindings = captured.bindings
-    graph = with_hints(captured.graph, hints or ())
-    for hint in hints or ():
-        bindings.check_hint(hint)
-    asked = weights_of(bindings) if wanted.prepare else frozenset[int]()
+        captured = capture(function, examples, dynamic_shapes, weights)
+    graph = with_hints(captured.graph, hints)
+    for hint in hints:
+        captured.bindings.check_hint(hint)
+    asked = weights_of(captured.bindings) if prepare else frozenset[int]()
     if asked:
         graph = replace(graph, inputs=tuple(replace(entry, weight=place in asked) for place, entry in enumerate(graph.inputs)))
-    lap("capture")
-    flat = bindings.flatten(example_inputs)
+    return replace(captured, graph=graph), bool(asked)
+
+
+def _choice(
+    captured: Captured,
+    hoisted: bool,
+    examples: Sequence[Any],
+    hints: Sequence[Mapping[str, int]],
+    machine: Machine,
+    wanted: Options,
+    laps: Laps,
+) -> tuple[Choice, bool]:
+    """What to run for a graph on a machine, and whether it is from the cache, where it is kept. Raises: CleaveError."""
+    bindings = captured.bindings
+    flat = bindings.flatten(examples)
     symbols = bindings.sizes(flat)
-    machine = machine_of(target_name(target, bindings.device), target != "auto", bindings.device, wanted.tune)
-    module = ModuleOp([graph_op(graph)])
+    module = ModuleOp([graph_op(captured.graph)])
     text = printed(module)
     store = Store(enabled=wanted.cache)
     settings = {entry.name: getattr(wanted, entry.name) for entry in fields(Options)}
-    settings |= {"weights": bool(asked), "unrounded": captured.unrounded}
-    points = [dict(sorted(point.items())) for point in hints or ()]
+    settings |= {"weights": hoisted, "unrounded": captured.unrounded}
+    points = [dict(sorted(point.items())) for point in hints]
     key = key_of("program", versions(), text, points, machine.setting, settings, symbols if machine.timed else {})
-    choice: Choice | None = store.get("programs", key)
-    cached = choice is not None
-    lap("cache")
-    if choice is None:
-        views = bindings.views(flat, symbols)
-        with collected() as remarks:
-            choice = chosen(module, text, views, symbols, points, machine, settings, store, lap, bindings.able)
-        choice = replace(choice, remarks=tuple(remarks))
-        if not store.put("programs", key, choice) and store.enabled:
-            unkept = f"nothing is kept for the next time, {store.root} cannot be written; set CLEAVE_CACHE_DIR to a folder that can"
-            choice = replace(choice, remarks=(*choice.remarks, unkept))
-        lap("store")
+    found: Choice | None = store.get("programs", key)
+    laps("cache")
+    if found is not None:
+        return found, True
+    views = bindings.views(flat, symbols)
+    with collected() as remarks:
+        choice = chosen(module, text, views, symbols, points, machine, settings, store, laps, bindings.able)
+    choice = replace(choice, remarks=tuple(remarks))
+    if not store.put("programs", key, choice) and store.enabled:
+        unkept = f"nothing is kept for the next time, {store.root} cannot be written; set CLEAVE_CACHE_DIR to a folder that can"
+        choice = replace(choice, remarks=(*choice.remarks, unkept))
+    laps("store")
+    return choice, False
+
+
+def _assembled(captured: Captured, choice: Choice, cached: bool, machine: Machine, told: Sequence[str], laps: Laps) -> Compiled:
+    """What is called and read, with a kernel for each of those in the variants' files."""
+    bindings = captured.bindings
     ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
     kernels = tuple(
         Kernel(name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
@@ -391,7 +161,10 @@ def compile(
     if choice.preparation is not None:
         prepared = Prepared(choice.preparation, bindings)
         bindings = replace(bindings, inputs=tuple(bindings.inputs[place] for place in choice.preparation.kept))
-    return Compiled(graph, kernels, bindings, ready, seconds, choice, cached, _prepared=prepared)
+    remarks = (*told, *choice.remarks)
+    return Compiled(
+        captured.graph, kernels, bindings, ready, laps.seconds, choice, cached, machine.target.name, remarks, _prepared=prepared
+    )
 
 
 def weights_of(bindings: Bindings) -> frozenset[int]:
@@ -402,26 +175,6 @@ def weights_of(bindings: Bindings) -> frozenset[int]:
         for place, entry in enumerate(bindings.inputs)
         if entry.source in asked and not any(extent.symbols for dim in entry.dims for extent in (dim.size, dim.first, dim.step))
     )
-
-
-def target_name(name: str, device: torch.device) -> str:
-    """
-    A machine of `TARGETS`; for auto that of the CUDA device, h200 on the CPU.
-
-    Raises: ValueError for an unknown name.
-    """
-    if name != "auto":
-        if name not in TARGETS:
-            raise ValueError(f"unknown target '{name}'; known are auto, {', '.join(TARGETS)}")
-        return name
-    if device.type != "cuda":
-        return "h200"
-    found = torch.cuda.get_device_name(device).lower().replace(" ", "")
-    for known in TARGETS:
-        if known in found:
-            return known
-    major, _ = torch.cuda.get_device_capability(device)
-    return {8: "a100", 9: "h100"}.get(major, "b200")
 
 
 def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
@@ -445,9 +198,3 @@ def with_hints(graph: Graph, hints: Sequence[Mapping[str, int]]) -> Graph:
         replace(symbol, hints=tuple(hint[symbol.name] for hint in hints if symbol.name in hint) or symbol.hints) for symbol in graph.symbols
     )
     return replace(graph, symbols=symbols)
-
-
-def _ttir(module: ModuleOp) -> str:
-    from .targets.ttir import ttir_text
-
-    return ttir_text(module)

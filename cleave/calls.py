@@ -27,11 +27,18 @@ class Entry:
     """
     A bound program with the arguments it takes.
 
-    `call` is from the arguments of a call to its result, `NotImplemented` where they are not as they were; `text` is its source.
+    `call` is from the arguments of a call to its result, `NotImplemented` where they are not as they were; `text` is its source. Entries
+    of one bound program with the same `kinds` take the same calls.
     """
 
     call: Callable[[tuple[Any, ...]], Any]
     text: str
+    bound: CudaBound
+    kinds: tuple[object, ...]
+
+    def replaces(self, other: Entry) -> bool:
+        """Whether it takes the calls that another did, as one made after weights were changed."""
+        return self.bound is other.bound and self.kinds == other.kinds
 
 
 def entry_of(
@@ -41,17 +48,18 @@ def entry_of(
     flat: Sequence[Any],
     views: Sequence[torch.Tensor],
     prepared: Prepared | None = None,
-) -> Entry | None:
-    """
-    The short way for calls like this one, None where there is none: nested arguments, inputs that are copied or negated when read,
-    tensors that require gradients or are of a subclass, library calls that are no products of matrices or read parts of an argument.
-    """
-    if not isinstance(bound, CudaBound) or not bound.direct or not all(bound.fits):
-        return None
+) -> Entry | str:
+    """The short way for calls like this one; where there is none, why."""
+    if not isinstance(bound, CudaBound):
+        return "kernels are launched by Triton"
+    if not bound.direct:
+        return "a library call is no product of matrices"
+    if not all(bound.fits):
+        return "an input is copied, as its strides or its address are not what kernels were made for"
     if len(args) != len(flat) or any(given is not value for given, value in zip(args, flat, strict=True)):
-        return None
+        return "arguments are nested"
     if any(isinstance(value, torch.Tensor) and value.requires_grad for value in flat):
-        return None
+        return "an argument requires a gradient"
     # Arguments first, then the tensors that belong to the program, each once.
     places = [place for place, value in enumerate(flat) if isinstance(value, torch.Tensor)]
     where = {Source("argument", place): at for at, place in enumerate(places)}
@@ -64,12 +72,15 @@ def entry_of(
             where[entry.source] = len(places) + len(owned)
             owned.append(tensor)
         if tensor.is_neg():
-            return None
+            return "an input is negated when it is read"
         sources.append((where[entry.source], view.data_ptr() - tensor.data_ptr()))
     tensors = [*(flat[place] for place in places), *owned, *views[own:]]
     sources += [(at, 0) for at in range(len(places) + len(owned), len(tensors))]
-    if any(type(tensor) not in KINDS for tensor in tensors) or not (bound.kernels_only or not any(offset for _, offset in sources)):
-        return None
+    other = next((type(tensor).__name__ for tensor in tensors if type(tensor) not in KINDS), "")
+    if other:
+        return f"a tensor is a {other}"
+    if not bound.kernels_only and any(offset for _, offset in sources):
+        return "a library reads a part of an argument"
     return _entry(bindings, bound, flat, places, owned, tensors, sources, prepared)
 
 
@@ -115,4 +126,16 @@ def _entry(
     text = "\n".join(["def call(args):", *(f"    {line}" for line in lines), ""])
     exec(compile(text, f"<call of {bound.plan.name}>", "exec"), names)
     # Among its own names it would be garbage that only the collector finds, with the weights.
-    return Entry(names.pop("call"), text)
+    return Entry(names.pop("call"), text, bound, _kinds(flat))
+
+
+def _kinds(flat: Sequence[Any]) -> tuple[object, ...]:
+    """What calls with the same bound program may differ in: what a guard looks at, the first place of each tensor, and other values."""
+    places = {id(value): at for at, value in reversed(list(enumerate(flat)))}
+
+    def kind(value: object) -> tuple[object, ...]:
+        if not isinstance(value, torch.Tensor):
+            return type(value), value
+        return type(value), value.shape, value.stride(), value.dtype, value.device, places[id(value)]
+
+    return tuple(map(kind, flat))

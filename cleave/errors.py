@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -31,6 +33,13 @@ class CleaveError(Exception):
     def __str__(self) -> str:
         text = "; ".join(part for part in (self.found, self.advice) if part)
         return " ".join(": ".join(part for part in (self.place, "error", self.op, text) if part).split())
+
+
+def internal_error(place: Place, error: Exception, op: str = "") -> CleaveError:
+    """What a bug of Cleave's met at a place of a program, in one line with the place in the code."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    found = f"internal error, {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+    return CleaveError(place, found, "please report it", op=op)
 
 
 def place_of(op: Operation) -> str:

@@ -144,7 +144,7 @@ def _print(value: Any) -> str:
         return " + ".join(parts).replace("+ -", "- ")
     if value.is_Mul:
         return "*".join(f"({_print(factor)})" if factor.is_Add else _print(factor) for factor in value.as_ordered_factors())
-    if value.is_Pow:
+    if value.is_Pow and value.exp.is_Integer and value.exp > 0:
         base = _print(value.base)
         return "*".join([f"({base})" if value.base.is_Add else base] * int(value.exp))
     if isinstance(value, sympy.floor):

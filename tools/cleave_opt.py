@@ -37,7 +37,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 import cleave
 from cleave import __version__
-from cleave.errors import CleaveError
+from cleave.errors import CleaveError, internal_error
 from cleave.files import check, end_quietly, read, told, write
 from cleave.parsing import parse_module, verify
 from cleave.pipelines import PipelineError, build, made, mlir_specs, options_of, spec, specs, summary_of
@@ -285,9 +285,7 @@ def _guarded(name: str, module: ModuleOp, action: Callable[[], None]) -> None:
     except Exception as error:
         if name in XDSL_UNIVERSE.all_passes and not _is_of_cleave(error):
             raise _failed_in_xdsl(name, module, error) from error
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        raise CleaveError(module, f"internal error, {type(error).__name__}: {error} ({where})", "please report it", op=name) from error
+        raise internal_error(module, error, op=name) from error
 
 
 def _is_of_cleave(error: Exception) -> bool:

@@ -22,12 +22,13 @@ from rich.table import Table
 from torch import Tensor
 from xdsl.dialects.builtin import ModuleOp
 
-from ..api import Options, target_name
+from ..api import Options
 from ..bridge.alg import graph_op
-from ..choosing import Machine, machine_of, searched, space_of
+from ..choosing import Machine, searched, space_of
 from ..errors import CleaveError
 from ..files import replace
 from ..frontend import Captured, capture
+from ..machines import machine_for
 from ..runtime.builders import BUILDERS
 from ..runtime.cache import Store
 from ..runtime.clock import GpuClock, Workload, stored, tolerance
@@ -113,7 +114,7 @@ def _told(text: str) -> None:
 def report(cases: Sequence[Case], options: Namespace) -> int:
     """Sweeps cases and prints a table; exit code 0 when all that ran was right, 1 when not, or where nothing ran."""
     device = torch.empty(0, device="cuda").device
-    machine = machine_of(target_name("auto", device), False, device, "auto")
+    machine = machine_for("auto", device, "auto")
     until = float("inf") if options.seconds is None else time.monotonic() + options.seconds
     BUILDERS.warm()
     clocks = [GpuClock() for _ in range(max(1, min(MOST_CLOCKS, BUILDERS.workers // WORKERS_EACH)))]

@@ -7,6 +7,7 @@ pass views that are not contiguous.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -16,7 +17,6 @@ from torch.utils import _pytree as pytree
 
 from ..errors import CleaveError
 from ..extents import Extent
-from ..layouts import memory_shape
 
 
 class _Value:
@@ -121,13 +121,13 @@ class Condition:
         return _RELATIONS[self.relation](self.left.evaluate(symbols), self.right.evaluate(symbols))
 
 
-_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+_RELATIONS: Mapping[Relation, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
 
 
@@ -255,12 +255,3 @@ class Bindings:
             else:
                 out.append(flat[entry.graph] if entry.kind == "argument" else entry.value)
         return pytree.tree_unflatten(out, self.out_spec)
-
-
-def layout_view(tensor: torch.Tensor, layout: str, sizes: Mapping[str, int]) -> torch.Tensor:
-    """
-    A result's tensor in the dimensions of its graph layout, which leaves out those of size 1.
-
-    Shapes: `sizes` are those of the axes.
-    """
-    return tensor.view(memory_shape(layout, sizes))

@@ -19,7 +19,8 @@ from .bindings import ArgumentCheck, Bindings, InputBinding, OutputBinding, Sour
 from .emit import Argument, Emitted, emit
 from .sizes import to_extent
 from .symbols import conditions, symbol_facts, symbol_names, symbol_reads
-from .tracing import Traced, trace
+from .traced import Traced
+from .tracing import trace
 from .translation import Translation, translate
 from .values import DTYPES, Value
 

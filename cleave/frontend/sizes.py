@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import sympy
 
-from ..extents import Extent, extent, symbol
+from ..extents import Extent, extent, from_sympy, symbol
 
 Size: TypeAlias = Any
 """An int, or a sympy expression over `cleave.extents.symbol`s."""
@@ -145,47 +145,9 @@ def product(sizes: Iterable[Size]) -> Size:
     return simplified(out)
 
 
-def text_of(size: Size, names: Mapping[str, str]) -> str:
-    """A size in the grammar of extents, its symbols replaced by the given names."""
-    if isinstance(size, int):
-        return str(size)
-    table = {old: symbol(names.get(str(old), str(old))) for old in size.free_symbols}
-    return _printed(_sympy.expand(size.subs(table, simultaneous=True)))
-
-
 def to_extent(size: Size, names: Mapping[str, str]) -> Extent:
-    """A size as an extent, its symbols replaced by the given names."""
-    return extent(size) if isinstance(size, int) else extent(text_of(size, names))
-
-
-def _printed(value: Any) -> str:
-    if value.is_Integer or value.is_Symbol:
-        return str(value) if not value.is_negative else f"(0 - {-value})"
-    if isinstance(value, _sympy.floor):
-        numerator, denominator = _sympy.fraction(_sympy.together(value.args[0]))
-        return f"({_printed(numerator)} // {_printed(denominator)})"
-    parts = [] if value.is_Rational else [_printed(arg) for arg in value.args]
-    if value.is_Add:
-        return "(" + " + ".join(parts) + ")"
-    if value.is_Mul:
-        return _printed_product(value, parts)
-    if value.is_Pow and value.exp.is_Integer and value.exp > 0:
-        return "*".join([parts[0]] * int(value.exp))
-    if isinstance(value, _sympy.Mod):
-        return f"({parts[0]} % {parts[1]})"
-    if isinstance(value, _sympy.Min | _sympy.Max):
-        name = "min" if isinstance(value, _sympy.Min) else "max"
-        out = parts[-1]
-        for part in reversed(parts[:-1]):
-            out = f"{name}({part}, {out})"
-        return out
-    raise ValueError(f"size '{value}' is not made of + - * // % min max")
-
-
-def _printed_product(value: Any, parts: list[str]) -> str:
-    coefficient, rest = value.as_coeff_Mul()
-    if coefficient.is_Rational and not coefficient.is_Integer:
-        raise ValueError(f"size '{value}' is not an integer expression")
-    if coefficient == -1:
-        return f"(0 - {_printed(rest)})"
-    return "(" + "*".join(parts) + ")"
+    """A size as an extent, its symbols replaced by the given names. Raises: ValueError for what extents cannot hold."""
+    if isinstance(size, int):
+        return extent(size)
+    table = {old: symbol(names.get(str(old), str(old))) for old in size.free_symbols}
+    return from_sympy(size.subs(table, simultaneous=True))

@@ -11,9 +11,11 @@ from ..errors import CleaveError
 from ..extents import extent
 from ..graph import Symbol
 from .bindings import Condition, Relation, SymbolRead
+from .dynamic_shapes import dim_name
 from .sizes import Size, converted, quotient, simplified, to_extent
-from .tracing import dim_name, guards, is_user_file
+from .traced import guards
 from .translation import ReadTensor, Translation
+from .user_code import is_user_file
 
 
 def _dynamic_dims(state: Translation) -> Iterable[tuple[int, int, Any, Size]]:

@@ -12,13 +12,15 @@ import sympy
 import torch
 from torch.export.graph_signature import InputKind
 
-from ..errors import CleaveError
+from ..errors import CleaveError, internal_error
+from .aliasing import argument_names, memory_of
 from .bindings import Source
 from .cuts import slice_length
+from .dynamic_shapes import dim_name
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, simplified
-from .tracing import Traced, argument_names, dim_name, guards, memory_of, module_of, operator_name, place_of
+from .traced import Traced, guards, module_of, operator_name, place_of
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
@@ -100,7 +102,7 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
     """
     The values of a program; `weights` are the flat positions of arguments that stay the same between calls.
 
-    Raises: CleaveError at the first operator that is not supported.
+    Raises: CleaveError at the first operator that is not supported, or that a bug of the lowering meets.
     """
     state = Translation(traced)
     _refuse_transforms(state)
@@ -121,6 +123,8 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
                 if not module:
                     raise
                 raise CleaveError(error.place, f"{error.found} (in {module})", error.advice, error.op) from error
+            except Exception as error:
+                raise internal_error(state.cx.place or None, error, op=state.cx.op) from error
     return state
 
 
@@ -276,17 +280,13 @@ def _lowered(state: Translation, node: Any) -> Any:
         cx.fail("this operator is not supported", "compute it outside of the compiled function")
     result = _result(state, found)
     cx.only_sliced = bool(node.all_input_nodes) and all(operator_name(user.target) in _SLICES for user in node.all_input_nodes[0].users)
-    try:
-        out = lower(cx, node.target, args, kwargs, result)
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        raise CleaveError(cx.place or None, f"this use of the operator is not supported ({reason})", op=cx.op) from error
+    out = lower(cx, node.target, args, kwargs, result)
     for value, one in zip(out if isinstance(out, tuple) else (out,), result.many or (result,), strict=True):
         if value is not None:
             shape = cx.shape(value)
             same = len(shape) == len(one.shape) and all(equal(a, b) for a, b in zip(shape, one.shape, strict=True))
-            assert same, f"{cx.place}: {cx.op} was lowered to shape {shape}, traced as {one.shape}"
-            assert value.dtype == one.dtype, f"{cx.place}: {cx.op} was lowered to {value.dtype}, traced as {one.dtype}"
+            assert same, f"lowered to shape {shape}, traced as {one.shape}"
+            assert value.dtype == one.dtype, f"lowered to {value.dtype}, traced as {one.dtype}"
     return out
 
 

@@ -89,6 +89,11 @@ class CudaBound(Bound):
         self.launch = known.launch if isinstance(known, Shortcuts) and not isinstance(known.launch, str) else None
         self.refused: Counter[str] = Counter()
 
+    @property
+    def cleared(self) -> int:
+        """How many captured runs clear workspaces in their graph."""
+        return self._workspaces.cleared if self._workspaces is not None else 0
+
     def run(self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """Runs the plan on inputs that fit, into memory for the results, which must be contiguous."""
         with torch.cuda.device(self.index):
@@ -99,6 +104,11 @@ class CudaBound(Bound):
             for step in frame.steps:
                 step(tensors)
             frame.pool.append(frame)
+
+    def release(self) -> None:
+        """Lets go of the frames that wait, with their memory; pools and frames hold one another. Runs that follow make new ones."""
+        for pool in list(self.pools.values()):
+            pool.clear()
 
     def spoil(self) -> None:
         """

@@ -21,11 +21,15 @@ _of_graphs: list[torch.Tensor] = []
 
 
 class Workspaces:
-    """The workspaces of one bound program on one device, as tensors in the order of its places."""
+    """
+    The workspaces of one bound program on one device, as tensors in the order of its places. `cleared` counts the captured runs for which
+    no cleared memory was set aside, so that their graphs clear it.
+    """
 
     def __init__(self, places: Sequence[Place], device: torch.device) -> None:
         self.places = tuple(places)
         self.device = device
+        self.cleared = 0
         self._spare: list[tuple[torch.Tensor, ...]] = []
         self._lock = threading.Lock()
         self._refill()
@@ -56,6 +60,7 @@ class Workspaces:
         """Workspaces for a run that is captured on the current stream."""
         with self._lock:
             cleared = list(self._spare.pop()) if self._spare else None
+            self.cleared += cleared is None and any(place.zeroed for place in self.places)
         if cleared is not None:
             _of_graphs.extend(cleared)
         # Without spare memory the clearing becomes part of the graph: slower, and as right.

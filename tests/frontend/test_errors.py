@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -19,6 +24,7 @@ from cleave.choosing import searched
 from cleave.errors import CleaveError
 from cleave.extents import extent
 from cleave.frontend import capture
+from cleave.frontend.operators import table
 from cleave.graph import Axis, Builder, Input, Output
 from tests.frontend.agreement import agrees, evaluated
 
@@ -49,6 +55,7 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "returned_chunk": (lambda x: x.chunk(2, 1)[1], "getitem: returns a view of 'x'"),
     "positions": (lambda x: torch.where(x > 0)[0], "where: a size depends on the values of a tensor"),
     "label_smoothing": (lambda x: F.cross_entropy(x, x[:, 0].long(), label_smoothing=0.1), "argument label_smoothing=0.1 is not supported"),
+    "over_no_dimension": (lambda x: x.logsumexp(()), "logsumexp: no dimension is given"),
     "cumsum": (lambda x: x.cumsum(0), "cumsum: this operator is not supported"),
     "sort": (lambda x: x.sort(-1).values, "sort: this operator is not supported"),
     "flip": (lambda x: x.flip(0), "flip: this operator is not supported"),
@@ -154,6 +161,43 @@ def test_functions_of_floats_on_integers(name: str, dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError):
         OF_FLOATS[name](x)
     assert f"{name}: computes on integers, and needs floats; " in refused_at_a_line(OF_FLOATS[name], x)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("of a call"),
+        ValueError("two\nlines"),
+        KeyError("x"),
+        IndexError(),
+        AttributeError("a"),
+        AssertionError("b"),
+        ZeroDivisionError(),
+    ],
+)
+def test_a_bug_of_a_lowering_is_not_the_users_mistake(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Whatever it raises is told in one line, at the user's line, with the place in the code."""
+
+    def lowered(cx: object, result: object, self: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setitem(table._TABLE, "exp", lowered)
+    text = refused_at_a_line(torch.exp, X)
+    assert "\n" not in text and f"error: exp: internal error, {type(error).__name__}: " in text
+    assert "not supported" not in text and re.search(r"\(test_errors\.py:\d+\); please report it$", text)
+
+
+def test_what_is_lowered_to_another_shape_or_type_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (lambda value: replace(value, dims=value.dims[1:]), lambda value: replace(value, dtype=torch.float64)):
+        monkeypatch.setitem(table._TABLE, "exp", lambda cx, result, self, wrong=wrong: wrong(self))
+        text = refused_at_a_line(torch.exp, X)
+        assert re.search(r"error: exp: internal error, AssertionError: lowered to .*, traced as .*; please report it$", text)
+
+
+def test_arguments_that_a_lowering_does_not_take_are_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(table._TABLE, "exp", lambda cx, result, self, base: self)
+    text = refused_at_a_line(torch.exp, X)
+    assert "error: exp: this use of the operator is not supported (missing a required argument: 'base')" in text
 
 
 def test_what_a_pass_makes_wrong_is_located() -> None:
@@ -269,13 +313,53 @@ def test_torch_prints_nothing_of_its_own(capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().err == ""
 
 
-def test_what_the_function_prints_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+def test_what_is_printed_meanwhile_is_kept(capfd: pytest.CaptureFixture[str], fails: bool, error: type[Exception]) -> None:
+    """By the function and by other threads, at once, whether tracing ends or raises."""
+
     def loud(x: Any) -> Any:
         print("traced", file=sys.stderr)
+        warnings.warn("careful", stacklevel=1)
+        other = threading.Thread(target=lambda: print("beside", file=sys.stderr))
+        other.start()
+        other.join()
+        told.append(capfd.readouterr().err)
+        if fails:
+            raise error("no")
         return x + 1
 
-    capture(loud, (X,))
-    assert "traced" in capfd.readouterr().err
+    told: list[str] = []
+    with pytest.raises(CleaveError, match=f"{error.__name__}: no") if fails else nullcontext(), pytest.warns(UserWarning, match="careful"):
+        capture(loud, (X,))
+    assert told and told[0].startswith("traced\n") and told[0].endswith("beside\n")
+
+
+def test_what_depends_on_data_after_printing(capfd: pytest.CaptureFixture[str]) -> None:
+    def loud(x: Any) -> Any:
+        print("traced", file=sys.stderr)
+        return conditional(x)
+
+    with pytest.raises(CleaveError, match=rf"{re.escape(__file__)}:\d+: error: torch.export: data-dependent: a branch"):
+        capture(loud, (X,))
+    assert capfd.readouterr().err == "traced\n"
+
+
+@pytest.mark.parametrize("name", ["torch.export", "torch.export._trace", "torch._dynamo.anything", "torch.fx.experimental.symbolic_shapes"])
+def test_what_torch_logs_is_withheld_in_the_thread_that_traces_alone(caplog: pytest.LogCaptureFixture, name: str) -> None:
+    """Also of loggers below those that are named; what others log is heard."""
+
+    def logging_meanwhile(x: Any) -> Any:
+        logging.getLogger(name).error("own")
+        logging.getLogger("of the user").error("the user's")
+        other = threading.Thread(target=lambda: logging.getLogger(name).error("another thread's"))
+        other.start()
+        other.join()
+        return x + 1
+
+    capture(logging_meanwhile, (X,))
+    logging.getLogger(name).error("later")
+    assert [message for message in caplog.messages if message] == ["the user's", "another thread's", "later"]
 
 
 def test_weights_that_are_no_arguments() -> None:

@@ -78,6 +78,8 @@ CASES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "sum": ("x: (x.sum(), x.sum(-1), x.sum((0, 2)), x.sum(1, keepdim=True))", (random(2, 3, 4),)),
     "mean": ("x: (x.mean(), x.mean(-1), x.mean((0, 2), keepdim=True))", (random(2, 3, 4),)),
     "amax": ("x: (x.amax(-1), x.amin((0, 1)), x.max(), x.min(), x.max(1).values, x.min(0, keepdim=True)[0])", (random(2, 3, 4),)),
+    "any_all_over_none": ("x: (x.any(()), (x > 0).all(()), (x > 0).any((), True), (x > 0).all(()) * x)", (X,)),
+    "reductions_over_none": ("x: (x.sum(()), x.mean((), True), x.amax(()), x.amin((), True), x.std(()), x.logsumexp((), True))", (X,)),
     "any_all": ("x: ((x > 0).any(-1), (x > 0).all(0), (x > 9).any())", (X,)),
     "count": ("x: (x > 0).sum(-1)", (X,)),
     "variance": ("x: (x.var(-1), x.std(0), x.var(-1, unbiased=False), x.var((0, 1), correction=2))", (random(5, 4),)),

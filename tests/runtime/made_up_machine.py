@@ -13,12 +13,15 @@ import pytest
 import torch
 
 import cleave
-from cleave import api, calls
+from cleave import calls
+from cleave import compiled as compiled_module
 from cleave.api import Compiled
+from cleave.calls import Entry
 from cleave.runtime import cuda, driver, guards
 from cleave.runtime.binary import Binary
 from cleave.runtime.cuda import CudaBound
-from cleave.runtime.plan import Call
+from cleave.runtime.execute import Executable
+from cleave.runtime.plan import Call, Plan
 from cleave.runtime.versions import Shortcuts, tried
 from cleave.schedule.program import LibraryCall
 from tests.runtime.made_up import FakeDriver
@@ -89,11 +92,38 @@ def made_machine(monkeypatch: pytest.MonkeyPatch, static: bool) -> Machine:
         (cuda, "capturing", lambda: lambda: made.captured),
         (cuda, "shortcuts", lambda: made.quick),
         (guards, "shortcuts", lambda: made.quick),
-        (api, "shortcuts", lambda: made.quick),
+        (compiled_module, "shortcuts", lambda: made.quick),
         (calls, "current_device", lambda: lambda: None),
     ):
         monkeypatch.setattr(place, name, value)
     return made
+
+
+def made_up_code(plan: Plan, scratch: int = 0) -> dict[str, Binary]:
+    """Code for the kernels of a plan, which the driver takes and does not look at."""
+    return {
+        step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
+        for step in plan.steps
+        if isinstance(step, Call)
+    }
+
+
+def long_way(monkeypatch: pytest.MonkeyPatch, compiled: Compiled) -> Callable[..., Any]:
+    """What a call does on a GPU after its arguments were checked, on CPU tensors: binds to their shapes, runs, and makes a short way."""
+
+    def bind(self: Executable, inputs: Sequence[torch.Tensor], symbols: Any = None, shapes: Any = None) -> CudaBound:
+        return CudaBound(self.plan, made_up_code(self.plan), inputs, symbols, shapes)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        flat = compiled.bindings.flatten(args, kwargs)
+        symbols = compiled.bindings.sizes(flat)
+        views = compiled.bindings.views(flat, symbols)
+        if compiled._prepared is not None:
+            views += compiled._prepared.ready(flat)
+        return compiled._on_gpu(args, kwargs, flat, views, symbols)
+
+    monkeypatch.setattr(Executable, "bind", bind)
+    return call
 
 
 def on_gpu(
@@ -112,11 +142,7 @@ def on_gpu(
         over = tuple(axis for axis in left.axes if axis in right.axes)
         steps = [LibraryCall("matmul", plan.outputs[0].name, (left.name, right.name), over)]
     plan = replace(plan, steps=tuple(steps))
-    binaries = {
-        step.kernel: Binary(step.kernel, "sm_90", step.kernel, b"", 128, 0, 32, 0, len(step.buffers) + len(step.scalars), 1, scratch)
-        for step in plan.steps
-        if isinstance(step, Call)
-    }
+    binaries = made_up_code(plan, scratch)
     flat = compiled.bindings.flatten(inputs)
     symbols = compiled.bindings.sizes(flat)
     views = compiled.bindings.views(flat, symbols)
@@ -125,7 +151,7 @@ def on_gpu(
         views += prepared.prepare(flat)
     bound = CudaBound(plan, binaries, views, symbols, [output.sizes(symbols) for output in compiled.bindings.outputs])
     entry = calls.entry_of(compiled.bindings, bound, inputs, flat, views, prepared)
-    assert entry is not None
+    assert isinstance(entry, Entry)
     compiled._entries = (entry,)
     return compiled, bound
 

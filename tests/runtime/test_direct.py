@@ -76,7 +76,7 @@ def test_a_library_writes_to_workspaces_in_any_mode(machine: Machine, first: boo
     plan = replace(bound.plan, steps=(Allocate(work), replace(call, out="work"), call))
     entry_bound = CudaBound(plan, {}, [x, w])
     entry = calls.entry_of(compiled.bindings, entry_bound, (x, w), [x, w], [x, w], None)
-    assert entry is not None and "frame.workspaces[0]" in entry.text
+    assert isinstance(entry, calls.Entry) and "frame.workspaces[0]" in entry.text
     for mode in (first, not first, first):
         with torch.inference_mode(mode):
             (result,) = results = entry_bound.results()
@@ -143,7 +143,7 @@ def test_an_early_launch_goes_through_the_driver(machine: Machine) -> None:
     assert machine.driver.torch == 2 * machine.static
     bound.steps[1] = replace(launches[1], early=True)
     entry = calls.entry_of(compiled.bindings, bound, inputs, inputs, compiled.bindings.views(inputs, {}))
-    assert entry is not None
+    assert isinstance(entry, calls.Entry)
     first, second = entry.call(inputs)
     found = machine.passed()
     assert machine.driver.torch == 3 * machine.static and len(found) == len(wanted) == 2

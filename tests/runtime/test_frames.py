@@ -235,7 +235,7 @@ def test_what_torch_refuses_the_driver_launches(machine: Machine) -> None:
     """As in a thread without a context, or if the launcher took other arguments; the report says so. What both refuse is an error."""
     for function, inputs in ((scaled, rows()), (sums, long())):
         compiled, bound = on_gpu(function, *inputs)
-        compiled._bounds[None] = bound
+        compiled._bounds.put(None, bound)
         compiled(*inputs)
         ((_, wanted),) = machine.passed()
         for problem in (RuntimeError("invalid device context"), TypeError("takes ten arguments")):

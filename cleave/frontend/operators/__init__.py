@@ -6,7 +6,7 @@ them, so that the search sees the algebra and not the composite.
 """
 
 from . import activations, contractions, creation, elementwise, indexing, losses, norms, reductions, sdpa, shapes
-from .table import Result, lower, supported
+from .table import Result, lower
 
 __all__ = [
     "Result",
@@ -21,5 +21,4 @@ __all__ = [
     "reductions",
     "sdpa",
     "shapes",
-    "supported",
 ]

@@ -107,14 +107,19 @@ def _extreme(cx: Lowering, result: Result, kind: str, value: Value, dim: Any, ke
 def any_of(cx: Lowering, result: Result, self: Value, dim: Any = None, keepdim: bool = False) -> Value:
     """Whether any element is not zero."""
     truth = Value(self.dims, cx.cast(self.node, "i1"), torch.bool)
-    return reduced(cx, "max", truth, chosen_dims(self, dim), keepdim=keepdim)
+    return reduced(cx, "max", truth, _dims_of_truth(self, dim), keepdim=keepdim)
 
 
 @lowers("all")
 def all_of(cx: Lowering, result: Result, self: Value, dim: Any = None, keepdim: bool = False) -> Value:
     """Whether no element is zero."""
     truth = Value(self.dims, cx.cast(self.node, "i1"), torch.bool)
-    return reduced(cx, "min", truth, chosen_dims(self, dim), keepdim=keepdim)
+    return reduced(cx, "min", truth, _dims_of_truth(self, dim), keepdim=keepdim)
+
+
+def _dims_of_truth(value: Value, dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """As `chosen_dims`, but that no dimensions are none to `any` and `all`."""
+    return () if isinstance(dim, Sequence) and not dim else chosen_dims(value, dim)
 
 
 def centred(cx: Lowering, value: Value, dims: Sequence[int]) -> Value:
@@ -225,12 +230,14 @@ def log_softmax(cx: Lowering, result: Result, self: Value, dim: int, dtype: Any 
 
 
 @lowers("logsumexp")
-def logsumexp(cx: Lowering, result: Result, self: Value, dim: Any, keepdim: bool = False) -> Value:
+def logsumexp(cx: Lowering, result: Result, self: Value, dim: int | Sequence[int], keepdim: bool = False) -> Value:
     """
     max x + log(sum(exp(x - max x))).
 
     The maximum is held at or above the least finite float32, so that a row of -inf gives -inf, as PyTorch does, and not NaN.
     """
+    if self.dims and isinstance(dim, Sequence) and not dim and not keepdim:
+        cx.fail("no dimension is given, and PyTorch makes no result then", "name the dimensions")
     dims = chosen_dims(self, dim)
     wide = in_working_dtype(cx, self, result.dtype)
     scalar = Result((), result.dtype)

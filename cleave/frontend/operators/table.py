@@ -51,11 +51,6 @@ def lowers(*names: str) -> Callable[[_Function], _Function]:
     return register
 
 
-def supported() -> tuple[str, ...]:
-    """The names of all operators that can be lowered, sorted."""
-    return tuple(sorted(_TABLE))
-
-
 def lower(cx: Lowering, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Result) -> Lowered:
     """What a call of the operator `cx.op` gives. Raises: CleaveError for an operator, or an argument, that is not supported."""
     function = _TABLE.get(cx.op)
@@ -73,4 +68,8 @@ def lower(cx: Lowering, target: Any, args: Sequence[Any], kwargs: Mapping[str, A
             passed[argument.name] = value
         elif argument.name not in _IGNORED and not (argument.has_default_value() and value == argument.default_value):
             cx.fail(f"argument {argument.name}={value!r} is not supported", "leave it at its default")
-    return function(cx, result, **passed)
+    try:
+        bound = inspect.signature(function).bind(cx, result, **passed)
+    except TypeError as error:
+        cx.fail(f"this use of the operator is not supported ({error})")
+    return function(*bound.args, **bound.kwargs)

@@ -100,8 +100,13 @@ def machine_of(name: str, known: bool, device: torch.device, tune: bool | Litera
     properties = cast(Any, torch.cuda).get_device_properties(index)
     if not tune:
         return Machine(target, architecture, None, f"{name} {architecture} without timing")
-    setting = f"{name} {architecture} {properties.name} {properties.multi_processor_count} {nvidia_driver()} {torch.version.cuda}"
-    return Machine(target, architecture, index, setting)
+    return Machine(target, architecture, index, setting_of(name, architecture, properties))
+
+
+def setting_of(name: str, architecture: str, properties: Any) -> str:
+    """All that times depend on beside programs and their machine code: the GPU, its driver, and torch with its libraries."""
+    gpu = f"{properties.name} {properties.multi_processor_count}"
+    return f"{name} {architecture} {gpu} {nvidia_driver()} {torch.version.cuda} {torch.__version__}"
 
 
 def chosen(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from cleave.errors import CleaveError
 from cleave.runtime import proposals
@@ -239,7 +240,9 @@ class Tuner:
         return self._limit - self._spent()
 
     def _time_key(self, built: Built) -> str:
-        return key_of("time", self.setting, self.architecture, code_of(built))
+        """What a time and an error are of: machine code that another compiler made is new, and is run and compared before it is chosen."""
+        images = sorted((name, sha256(binary.image).hexdigest()) for name, binary in built.binaries.items())
+        return key_of("time", self.setting, self.architecture, code_of(built), images)
 
     def _untimed(self) -> Candidate | None:
         """Of what was made to be timed, and could not be for want of memory if not of time, the first, in the order of the cost model."""

@@ -91,6 +91,8 @@ class FakePool:
     spilling: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     workers: int = 2
+    compiler: str = ""
+    """What the machine code has of the compiler that made it."""
     asked: list[tuple[int, int, int]] = field(default_factory=list)
     files: dict[int, TritonFile] = field(default_factory=dict)
 
@@ -110,7 +112,7 @@ class FakePool:
                 return out
             name = list(known.kernels)[place]
             shared, spills = self.shared.get(way, 1024), self.spilling.get(way, 0)
-            binaries[name] = Binary(name, architecture, name, str(way).encode(), 128, shared, 64, spills, 3)
+            binaries[name] = Binary(name, architecture, name, f"{way}{self.compiler}".encode(), 128, shared, 64, spills, 3)
         out.set_result(Built(TritonFile(f"# {program.notes[0]}\n{known.text}", known.kernels, known.plans), binaries))
         return out
 

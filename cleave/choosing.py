@@ -23,7 +23,7 @@ from .bridge.sched import module_of
 from .dialects.alg import AlternativesOp, GraphOp
 from .errors import CleaveError
 from .graph import Graph
-from .layouts import contiguous_strides, memory_shape
+from .layouts import memory_shape
 from .parsing import verify
 from .prepared import Preparation
 from .remarks import remark
@@ -32,7 +32,7 @@ from .runtime.binary import Binary
 from .runtime.build import lowered
 from .runtime.builders import BUILDERS, BuildError
 from .runtime.cache import Store, nvidia_driver
-from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
+from .runtime.clock import First, GpuClock, Workload, described, tolerance
 from .runtime.clocks import CLOCKS
 from .runtime.execute import architecture_of
 from .schedule import TARGETS, ScheduleOptions, Space, Target, space
@@ -394,17 +394,13 @@ def workload_of(
     """
     hinted = {entry.name: entry.hints[0] for entry in graph.symbols if entry.hints and entry.name in symbols}
     floating = all(tensor.is_floating_point() for tensor in inputs)
-    data = [described(tensor) for tensor in inputs]
     if floating and any(symbols[name] != value for name, value in hinted.items()):
         symbols = {**symbols, **hinted}
         extents = graph.sizes(symbols)
-        resized: list[Data] = []
-        for tensor, entry in zip(inputs, graph.inputs[: len(inputs)], strict=True):
-            shape = memory_shape(entry.layout, extents)
-            plain = tensor.detach().float()
-            mean, deviation = (float(plain.mean()), float(plain.std(correction=0))) if plain.numel() else (0.0, 1.0)
-            resized.append(Data(shape, contiguous_strides(shape), tensor.dtype, None, mean, deviation))
-        data = resized
+        shapes = [memory_shape(entry.layout, extents) for entry in graph.inputs[: len(inputs)]]
+        data = [described(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
+    else:
+        data = [described(tensor) for tensor in inputs]
     first = First(parts.first, parts.inputs) if parts is not None else None
     return Workload(tuple(data), dict(symbols), graph, tolerance(graph), device, first)
 

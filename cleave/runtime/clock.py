@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from cleave.graph import Graph
+from cleave.layouts import contiguous_strides
 from cleave.reference.dtypes import TOLERANCES
 from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
@@ -83,20 +84,33 @@ def stored(tensor: torch.Tensor, file: Path) -> Data:
     return Data(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, file=str(file))
 
 
-def described(tensor: torch.Tensor) -> Data:
+def described(tensor: torch.Tensor, shape: Sequence[int] | None = None) -> Data:
     """
-    An input as a workload has it.
+    An input as a workload has it; where another `shape` is given, a contiguous one of that shape which is like it, of floats alone.
 
-    Large finite floats are replaced by numbers of the same distribution: times depend on them little, and copying them takes long.
-    Everything else, integers above all, is kept.
+    Floats that are many, or of another shape, are replaced by normal numbers of the same mean and deviation where these are numbers: times
+    depend on them little, and copying them takes long. Everything else, integers above all, is kept; what has infinities, as a mask, is
+    repeated or cut where its shape changes.
     """
-    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-    if tensor.is_floating_point() and tensor.numel() * tensor.element_size() > SENT_WHOLE:
+    resized = shape is not None
+    wanted = tuple(shape) if shape is not None else tuple(tensor.shape)
+    strides = contiguous_strides(wanted) if resized else tuple(tensor.stride())
+    if tensor.is_floating_point() and (resized or tensor.numel() * tensor.element_size() > SENT_WHOLE):
+        if tensor.numel() == 0:
+            return Data(wanted, strides, tensor.dtype)
         spread, middle = torch.std_mean(tensor.detach().float(), correction=0)
         mean, deviation = float(middle), float(spread)
         if math.isfinite(mean) and math.isfinite(deviation):
-            return Data(shape, strides, tensor.dtype, None, mean, deviation)
-    return Data(shape, strides, tensor.dtype, _bytes(tensor).tobytes())
+            return Data(wanted, strides, tensor.dtype, None, mean, deviation)
+    return Data(wanted, strides, tensor.dtype, _bytes(_repeated(tensor, wanted)).tobytes())
+
+
+def _repeated(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """A tensor of another shape, which has elements only if this one has: the same, over and over in each dimension, or cut."""
+    for dim, size in enumerate(shape):
+        if tensor.shape[dim] != size:
+            tensor = tensor.index_select(dim, torch.arange(size, device=tensor.device) % tensor.shape[dim])
+    return tensor
 
 
 def _bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:

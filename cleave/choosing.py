@@ -35,6 +35,7 @@ from .runtime.cache import Store, nvidia_driver
 from .runtime.clock import First, GpuClock, Workload, described, tolerance
 from .runtime.clocks import CLOCKS
 from .runtime.execute import architecture_of
+from .runtime.gpu_lock import alone
 from .schedule import TARGETS, ScheduleOptions, Space, Target, space
 from .schedule.candidates import MODELLED, TIMED
 from .schedule.program import inputs_read, with_inputs
@@ -159,7 +160,7 @@ def chosen(
         made = distinct(made)
         if len(made) > 1 and clock is not None and machine.device is not None:
             graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols, able)]
-            with store.lock(f"gpu{machine.device}", PATIENCE):
+            with alone(machine.device, PATIENCE):
                 made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
             lap("times")
         if parts is None:
@@ -374,12 +375,12 @@ def _tuned(
         values = ", ".join(f"{name} = {value}" for name, value in fixed.items())
         remark(f"the schedule for {values} is the cost model's: integers of that size to time it on are not known")
         workload = None
-    if workload is None or clock is None:
+    if workload is None or clock is None or machine.device is None:
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
     shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
     setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
     clock.workload = workload
-    with store.lock(f"gpu{machine.device}", PATIENCE):
+    with alone(machine.device, PATIENCE):
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
 
 

@@ -73,15 +73,6 @@ def test_writers_and_readers_at_once_never_see_half_a_value(tmp_path: Path) -> N
     assert [path for path in tmp_path.rglob(".*") if path.is_file()] == []
 
 
-def test_a_lock_excludes_others_until_it_is_given_back(tmp_path: Path) -> None:
-    with Store(tmp_path).lock("gpu", 0) as held:
-        assert held
-        with Store(tmp_path).lock("gpu", 0.1) as second:
-            assert not second
-    with Store(tmp_path).lock("gpu", 0) as held:
-        assert held
-
-
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = Store(tmp_path / "file" / "cache")

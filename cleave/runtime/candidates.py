@@ -92,12 +92,16 @@ class Way:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """What is known of a candidate: as an `Entry` of the tuner, and its program, with its code once it has any."""
+    """
+    What is known of a candidate: as an `Entry` of the tuner, and its program, with its code once it has any; `unknown` as of
+    `cleave.runtime.clock.Checked`.
+    """
 
     trial: Trial
     program: Program
     built: Built | None = None
     error: float | None = None
+    unknown: str = ""
     dropped: str = ""
     measured: float | None = None
     cached: bool = False

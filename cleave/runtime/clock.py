@@ -127,13 +127,14 @@ def tolerance(graph: Graph) -> float:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """
-    What running a program once told: its relative error, where there is a reference, or why it cannot be used; `unmade` where that is
-    because there are no inputs to run it on.
+    What running a program once told: its relative error, or why it cannot be used; `unmade` where that is because there are no inputs to
+    run it on. `unknown` says why what is right is not known, where results were compared with those of the first program alone.
     """
 
     error: float | None
     failure: str = ""
     unmade: bool = False
+    unknown: str = ""
 
     @property
     def wrong(self) -> bool:
@@ -186,7 +187,6 @@ class GpuClock:
 
     def __init__(self, workload: Workload | None = None) -> None:
         self._workload = workload
-        self.reference = ""
         self._unopened = ""
         self._open = False
         self._kept: dict[int, Built] = {}
@@ -263,7 +263,7 @@ class GpuClock:
         when it has had many or keeps much.
         """
         self._kept.clear()
-        self._workload, self.reference, self._unopened, self._open = None, "", "", False
+        self._workload, self._unopened, self._open = None, "", False
         self._rests += 1
         if self._peer is not None:
             try:
@@ -307,7 +307,7 @@ class GpuClock:
         """The process, with everything prepared that was. Raises: Gone where it does not start, at once when it did not before."""
         if self._peer is not None and not self._open:
             try:
-                self.reference = self._peer.ask(("open", self._workload), START_SECONDS)
+                self._peer.ask(("open", self._workload), START_SECONDS)
                 self._open = True
             except Gone:
                 # What an earlier workload left may be why.
@@ -324,7 +324,7 @@ class GpuClock:
         connection: Connection[Any, Any] = Connection(channel.detach())
         peer = Peer(connection, self._process.pid)
         try:
-            self.reference = peer.ask(("open", self._workload), START_SECONDS)
+            peer.ask(("open", self._workload), START_SECONDS)
         except Gone as error:
             self._unopened = f"the inputs could not be made: {error}"
             raise Gone(self._unopened) from error

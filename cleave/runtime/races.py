@@ -74,7 +74,7 @@ class Races:
             assert state.built is not None, "what is timed was built"
             known = self.store.get("times", self.key(state.built))
             if isinstance(known, tuple):
-                state.measured, state.error = known
+                state.measured, state.error, state.unknown = known
                 state.cached = True
             elif self._load(state):
                 racing.append(state)
@@ -128,7 +128,7 @@ class Races:
         if checked.unmade:
             self.unmade = checked.failure
             return False
-        state.error = checked.error
+        state.error, state.unknown = checked.error, checked.unknown
         if checked.failure == NO_MEMORY:
             state.dropped = NO_MEMORY
         elif checked.failure:
@@ -166,7 +166,7 @@ class Races:
     def _keep(self, state: Candidate, seconds: float) -> None:
         state.measured = seconds
         if state.built is not None:
-            self.store.put("times", self.key(state.built), (seconds, state.error))
+            self.store.put("times", self.key(state.built), (seconds, state.error, state.unknown))
 
     def _ratios(self, times: dict[int, float], cached: bool) -> list[float]:
         """What candidates took, from before or since, over what they take in this race."""

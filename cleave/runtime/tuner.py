@@ -12,6 +12,7 @@ candidate that fits is taken, in the order of the cost model.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -219,6 +220,8 @@ class Tuner:
         best = races.decided()
         if races.unmade:
             self._remarks.append(f"not all could be timed: {races.unmade}")
+        for why, count in Counter(state.unknown for state in self._states if state.unknown).items():
+            self._remarks.append(f"compared with the first that ran, as what is right is not known: {count} candidates ({why})")
         return best
 
     def _try(self, races: Races, trials: Sequence[Trial]) -> None:
@@ -242,7 +245,7 @@ class Tuner:
     def _time_key(self, built: Built) -> str:
         """What a time and an error are of: machine code that another compiler made is new, and is run and compared before it is chosen."""
         images = sorted((name, sha256(binary.image).hexdigest()) for name, binary in built.binaries.items())
-        return key_of("time", self.setting, self.architecture, code_of(built), images)
+        return key_of("seconds, error, unknown", self.setting, self.architecture, code_of(built), images)
 
     def _untimed(self) -> Candidate | None:
         """Of what was made to be timed, and could not be for want of memory if not of time, the first, in the order of the cost model."""

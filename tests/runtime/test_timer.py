@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from cleave.extents import extent
 from cleave.graph import Axis, Graph, Input, Symbol
 from cleave.runtime import timer
 from cleave.runtime.build import Built
-from cleave.runtime.clock import NO_MEMORY, SENT_WHOLE, Checked, described, stored
+from cleave.runtime.clock import NO_MEMORY, SENT_WHOLE, Checked, Workload, described, stored
 from cleave.runtime.timer import Timer, answer, compared, made
 from cleave.targets.triton_python import TritonFile
 
@@ -149,6 +150,56 @@ def test_rest_is_answered_without_a_workload(ready: bool, kept: int, monkeypatch
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: ready)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 3 << 20)
     assert answer(None, ("rest",)) == (None, kept)
+
+
+class Loaded:
+    """Stands for a program that is loaded: every run gives the next of the results, the last again."""
+
+    def __init__(self, results: list[float]) -> None:
+        self.left = results
+
+    def fitted(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return inputs
+
+    def results(self) -> list[torch.Tensor]:
+        return [torch.zeros(3)]
+
+    def run(self, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+        results[0].fill_(self.left.pop(0) if len(self.left) > 1 else self.left[0])
+
+    def spoil(self) -> None: ...
+
+
+@pytest.mark.parametrize("known", ["given", "computed", "no memory", "no reference", "no graph"])
+def test_that_what_is_right_is_not_known_comes_with_every_answer(known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of right programs, and of those that differ from the first."""
+
+    def evaluate(*_: Any) -> list[torch.Tensor]:
+        if known == "no memory":
+            raise torch.OutOfMemoryError("tried to allocate")
+        return [torch.ones(3)]
+
+    programs = {0: Loaded([1.0]), 1: Loaded([1.0]), 2: Loaded([2.0])}
+    for place, name, value in (
+        (torch.cuda, "synchronize", lambda: None),
+        (torch.cuda, "empty_cache", lambda: None),
+        (torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None)),
+        (timer, "CudaBound", lambda plan, *_: programs[plan]),
+        (timer, "evaluate", evaluate),
+        (timer, "has_reference", lambda graph: known != "no reference"),
+        (Timer, "_captured", lambda self, graph: contextlib.nullcontext()),
+    ):
+        monkeypatch.setattr(place, name, value)
+    own = Timer.__new__(Timer)
+    expected = (described(torch.ones(3)),) if known == "given" else ()
+    graph = None if known == "no graph" else cast(Any, "graph")
+    own.workload, own.device, own.inputs = Workload((), {}, graph, 1e-3, 0, expected=expected), CPU, []
+    own.graphs, own.results, own.expected = {}, None, None
+    own.unknown = own._reference()
+    answers = [own._prepared(number, Built(TritonFile("", {}, cast(Any, (number,))), {})) for number in programs]
+    assert [bool(answer.failure) for answer in answers] == [False, False, True] and answers[2].wrong
+    why = {"no memory": "there is no memory to compute it"}.get(known, "it is not known how to compute it")
+    assert {answer.unknown for answer in answers} == {"" if known in ("given", "computed") else why}
 
 
 class Capture:

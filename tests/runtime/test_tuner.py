@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,9 @@ from cleave import choosing
 from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.binary import Binary
+from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
+from cleave.runtime.clock import Checked
 from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.tuner import Budget, Tuner
 from cleave.schedule.candidates import OVERLAPS
@@ -228,6 +230,37 @@ def test_times_depend_on_the_machine_and_the_libraries(changed: str, monkeypatch
             monkeypatch.setattr(place, name, value)
     target, architecture = "h100" if changed == "target" else "h200", "sm_80" if changed == "architecture" else "sm_90"
     assert choosing.setting_of(target, architecture, properties) != before
+
+
+@dataclass
+class Unsure(FakeClock):
+    """Compares with the first program alone, for a reason; with what is right what is run `later`."""
+
+    reason: str = "there is no memory to compute it"
+    later: frozenset[str] = frozenset()
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        found = super().prepare(number, built)
+        return found if self.prepared[-1] in self.later else replace(found, unknown=self.reason)
+
+
+def test_without_a_reference_that_is_told_and_told_again_of_times_from_before(tmp_path: Path) -> None:
+    """However candidates came by their times, and though they were wrong; what was compared with what is right does not count."""
+    store, times = Store(tmp_path), {"0:0": 20.0, "0:1": 30.0, "0:2": 40.0}
+    why = "there is no memory to compute it"
+
+    def told(count: int, why: str = why) -> str:
+        return f"compared with the first that ran, as what is right is not known: {count} candidates ({why})"
+
+    assert tuned(single(10, 11), FakePool(), Unsure(times), store).remarks == (told(2),)
+    assert tuned(single(10, 11), FakePool(), FakeClock(times), store).remarks == (told(2),), "known times"
+    assert tuned(single(10, 11, 12), FakePool(), FakeClock(times), store).remarks == (told(2),)
+    wrong = tuned(single(10, 11, 12), FakePool(), Unsure(times, frozenset(["0:1"]), later=frozenset(["0:0"])))
+    assert wrong.remarks[-1] == told(2) and "wrong" in wrong.remarks[0]
+    assert tuned(single(10, 11), FakePool(), FakeClock(times)).remarks == ()
+    other = "it is not known how to compute it"
+    both = tuned(single(10, 11, 12, 13), FakePool(), Unsure({**times, "0:3": 50.0}, reason=other), store).remarks
+    assert both == (told(2), told(1, other))
 
 
 def test_time_is_bounded() -> None:

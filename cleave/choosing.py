@@ -163,9 +163,11 @@ def chosen(
             with alone(machine.device, PATIENCE):
                 made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
             lap("times")
-        if parts is None:
-            return Choice(tuple(made), texts, count)
-        made, preparation = _prepared(parts, made, machine, settings, store, lap)
+        preparation = None
+        if parts is not None:
+            made, preparation = _prepared(parts, made, machine, settings, store, lap)
+        if store.damaged:
+            remark(f"entries of the cache that were damaged, and are made again: {store.damaged} in {store.root}")
         return Choice(tuple(made), texts, count, preparation)
 
 

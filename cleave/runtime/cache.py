@@ -63,6 +63,16 @@ def versions() -> tuple[str, ...]:
     return (*out, mark.hexdigest())
 
 
+@lru_cache(maxsize=8)
+def mark_of(*modules: str) -> str:
+    """A mark of the text of modules of this package, for what these alone make of the rest of a key."""
+    root = Path(__file__).resolve().parent.parent.parent
+    mark = sha256()
+    for name in modules:
+        mark.update((root / name.replace(".", "/")).with_suffix(".py").read_bytes())
+    return mark.hexdigest()
+
+
 @lru_cache(maxsize=1)
 def nvidia_driver() -> str:
     """The version of the NVIDIA driver, empty where there is none."""

@@ -160,7 +160,9 @@ class Candidates:
                 way = pending.pop(future)
                 del self._pending[future]
                 try:
-                    (binary,) = future.result().binaries.values()
+                    built = future.result()
+                    self.store.damaged += built.damaged
+                    (binary,) = built.binaries.values()
                     self._file(way, binary)
                 except BuildError as error:
                     self.failures[way] = f"{UNCOMPILED}: {error}"

@@ -99,7 +99,7 @@ def timed(
                 checked = clock.prepare(place, Built(variant.file, variant.binaries))
                 unknown = unknown or checked.unknown
                 if checked.failure:
-                    _failed(variant, workload, checked.failure)
+                    _failed(variant, workload, str(checked.failure))
                 else:
                     samples[place] = []
         if unknown:

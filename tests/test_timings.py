@@ -17,6 +17,7 @@ from cleave.remarks import collected
 from cleave.runtime.build import Built
 from cleave.runtime.clock import Checked, Hung, Workload
 from cleave.runtime.connection import Gone
+from cleave.runtime.failure import Failure, Kind
 from cleave.timings import MOST_POINTS, ROUNDS, crossed, timed
 from cleave.variants import Variant, fastest
 
@@ -60,7 +61,8 @@ class MadeUpClock:
             self.opened.append((m, n))
         self.names[number] = str(built.file)
         self.seconds += 0.01
-        return Checked(None, self.failing.get((self.names[number], m, n), ""), unknown=self.unknown)
+        failing = self.failing.get((self.names[number], m, n))
+        return Checked(None, Failure(Kind.WRONG, failing) if failing else None, self.unknown)
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         m, n = self.workload.symbols["m"], self.workload.symbols["n"]

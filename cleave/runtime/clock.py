@@ -25,10 +25,9 @@ from cleave.layouts import contiguous_strides
 from cleave.reference.dtypes import TOLERANCES
 from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
+from cleave.runtime.failure import Failure, Kind
 
 SENT_WHOLE = 16 << 20
-NO_MEMORY, FATAL = "out of memory", "fatal"
-"""Failures: what could not be run for want of memory; with what a failure begins after which nothing else runs in that process."""
 MOST_HELD, MOST_RESTS = 256 << 20, 100
 """How many bytes of a GPU's memory a process may keep without a workload, and how many workloads one has."""
 START_SECONDS = 60.0
@@ -127,19 +126,23 @@ def tolerance(graph: Graph) -> float:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """
-    What running a program once told: its relative error, or why it cannot be used; `unmade` where that is because there are no inputs to
-    run it on. `unknown` says why what is right is not known, where results were compared with those of the first program alone.
+    What running a program once told: its relative error, or why it cannot be used. `unknown` says why what is right is not known, where
+    results were compared with those of the first program alone.
     """
 
     error: float | None
-    failure: str = ""
-    unmade: bool = False
+    failure: Failure | None = None
     unknown: str = ""
 
     @property
     def wrong(self) -> bool:
         """Whether it ran, and gave a wrong result."""
-        return self.failure.startswith("wrong")
+        return self.failure is not None and self.failure.kind is Kind.WRONG
+
+    @property
+    def unmade(self) -> bool:
+        """Whether there are no inputs to run it on."""
+        return self.failure is not None and self.failure.kind is Kind.UNMADE
 
 
 class Hung(RuntimeError):
@@ -208,12 +211,12 @@ class GpuClock:
     def prepare(self, number: int, built: Built) -> Checked:
         """As `Clock.prepare`; a program that hangs or faults is given that as its failure."""
         try:
-            reply = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
+            reply: Checked = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
         except Gone as error:
             self._lost()
-            return Checked(None, f"running it: {error}", bool(self._unopened))
-        if reply.failure:
-            if reply.failure.startswith(FATAL):
+            return Checked(None, Failure(Kind.UNMADE if self._unopened else Kind.FAILED, f"running it: {error}"))
+        if reply.failure is not None:
+            if reply.failure.kind is Kind.FATAL:
                 # A fault poisons the CUDA context: nothing else would run in that process.
                 self._lost()
             return reply
@@ -331,12 +334,12 @@ class GpuClock:
         self._peer, self._open = peer, True
         for number, built in list(self._kept.items()):
             try:
-                failed: str = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
-            except Gone:
-                failed = FATAL
-            if failed:
+                failed: Failure | None = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
+            except Gone as error:
+                failed = Failure(Kind.FATAL, str(error))
+            if failed is not None:
                 del self._kept[number]
-            if failed.startswith(FATAL):
+            if failed is not None and failed.kind is Kind.FATAL:
                 self._lost()
                 return self._ready()
         return peer

@@ -22,10 +22,11 @@ from typing import Any
 import torch
 
 from cleave.runtime.build import Built
-from cleave.runtime.clock import FATAL, NO_MEMORY, Checked, Data, Workload
+from cleave.runtime.clock import Checked, Data, Workload
 from cleave.runtime.connection import Failed
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.driver import DriverError
+from cleave.runtime.failure import NO_MEMORY, Failure, Kind
 from cleave.runtime.launch import TORCH_DTYPES, Bound
 from cleave.runtime.reference import evaluate, has_reference
 
@@ -157,16 +158,16 @@ class Timer:
             for way in (run, run, capture):
                 error, wrong = self._checked(results, way)
                 if wrong:
-                    return Checked(error, wrong, unknown=self.unknown)
+                    return Checked(error, Failure(Kind.WRONG, wrong), self.unknown)
                 errors += [error] if error is not None else []
                 bound.spoil()
             self.graphs[number] = graph, bound
-            return Checked(max(errors, default=None), unknown=self.unknown)
+            return Checked(max(errors, default=None), None, self.unknown)
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, DriverError) as problem:
-            fatal = f"{FATAL}: " if _poisoned() else ""
-            return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
+            text = (str(problem).strip().splitlines() or [Kind.FAILED.value])[0]
+            return Checked(None, Failure(Kind.FATAL, f"fatal: {text}") if _poisoned() else Failure(Kind.FAILED, text))
 
     @contextlib.contextmanager
     def _captured(self, graph: torch.cuda.CUDAGraph) -> Generator[None]:

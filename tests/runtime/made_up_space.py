@@ -11,6 +11,7 @@ from cleave.runtime.build import Built, build
 from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
 from cleave.runtime.clock import Checked, Hung
+from cleave.runtime.failure import Failure, Kind
 from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS, Trial
 from cleave.schedule.program import Program
@@ -19,6 +20,7 @@ from cleave.targets.triton_python import TritonFile
 from tests import tile_programs
 
 H200 = TARGETS["h200"]
+WRONG = Failure(Kind.WRONG, "wrong: relative error 5.0e-01")
 
 
 @dataclass
@@ -134,7 +136,7 @@ class FakeClock:
         self.names[number] = text
         self.prepared.append(text)
         self.seconds += 0.01
-        return Checked(0.5, "wrong: relative error 5.0e-01") if text in self.wrong else Checked(1e-4)
+        return Checked(0.5, WRONG) if text in self.wrong else Checked(1e-4)
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         for number in numbers:

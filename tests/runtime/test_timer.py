@@ -15,7 +15,8 @@ from cleave.extents import extent
 from cleave.graph import Axis, Graph, Input, Symbol
 from cleave.runtime import timer
 from cleave.runtime.build import Built
-from cleave.runtime.clock import NO_MEMORY, SENT_WHOLE, Checked, Workload, described, stored
+from cleave.runtime.clock import SENT_WHOLE, Checked, Workload, described, stored
+from cleave.runtime.failure import NO_MEMORY
 from cleave.runtime.timer import Timer, answer, compared, made
 from cleave.targets.triton_python import TritonFile
 

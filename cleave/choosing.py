@@ -23,7 +23,7 @@ from .bridge.sched import module_of
 from .dialects.alg import AlternativesOp, GraphOp
 from .errors import CleaveError
 from .graph import Graph
-from .layouts import contiguous_strides, memory_shape
+from .layouts import memory_shape
 from .parsing import verify
 from .prepared import Preparation
 from .remarks import remark
@@ -32,9 +32,10 @@ from .runtime.binary import Binary
 from .runtime.build import lowered
 from .runtime.builders import BUILDERS, BuildError
 from .runtime.cache import Store, nvidia_driver
-from .runtime.clock import Data, First, GpuClock, Workload, described, tolerance
+from .runtime.clock import First, GpuClock, Workload, described, tolerance
 from .runtime.clocks import CLOCKS
 from .runtime.execute import architecture_of
+from .runtime.gpu_lock import alone
 from .schedule import TARGETS, ScheduleOptions, Space, Target, space
 from .schedule.candidates import MODELLED, TIMED
 from .schedule.program import inputs_read, with_inputs
@@ -100,8 +101,13 @@ def machine_of(name: str, known: bool, device: torch.device, tune: bool | Litera
     properties = cast(Any, torch.cuda).get_device_properties(index)
     if not tune:
         return Machine(target, architecture, None, f"{name} {architecture} without timing")
-    setting = f"{name} {architecture} {properties.name} {properties.multi_processor_count} {nvidia_driver()} {torch.version.cuda}"
-    return Machine(target, architecture, index, setting)
+    return Machine(target, architecture, index, setting_of(name, architecture, properties))
+
+
+def setting_of(name: str, architecture: str, properties: Any) -> str:
+    """All that times depend on beside programs and their machine code: the GPU, its driver, and torch with its libraries."""
+    gpu = f"{properties.name} {properties.multi_processor_count}"
+    return f"{name} {architecture} {gpu} {nvidia_driver()} {torch.version.cuda} {torch.__version__}"
 
 
 def chosen(
@@ -154,12 +160,14 @@ def chosen(
         made = distinct(made)
         if len(made) > 1 and clock is not None and machine.device is not None:
             graphs = [hinted(bodies[0], point) for point in compared([point for point, _ in wanted], bodies[0], made, symbols, able)]
-            with store.lock(f"gpu{machine.device}", PATIENCE):
+            with alone(machine.device, PATIENCE):
                 made = timed(made, [workload_of(graph, inputs, symbols, machine.device, parts) for graph in graphs], clock)
             lap("times")
-        if parts is None:
-            return Choice(tuple(made), texts, count)
-        made, preparation = _prepared(parts, made, machine, settings, store, lap)
+        preparation = None
+        if parts is not None:
+            made, preparation = _prepared(parts, made, machine, settings, store, lap)
+        if store.damaged:
+            remark(f"entries of the cache that were damaged, and are made again: {store.damaged} in {store.root}")
         return Choice(tuple(made), texts, count, preparation)
 
 
@@ -369,12 +377,12 @@ def _tuned(
         values = ", ".join(f"{name} = {value}" for name, value in fixed.items())
         remark(f"the schedule for {values} is the cost model's: integers of that size to time it on are not known")
         workload = None
-    if workload is None or clock is None:
+    if workload is None or clock is None or machine.device is None:
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, budget=budget, store=store).tune()
     shapes = [(list(data.shape), list(data.strides), str(data.dtype)) for data in workload.inputs]
     setting = f"{machine.setting} {shapes} {sorted(symbols.items())}"
     clock.workload = workload
-    with store.lock(f"gpu{machine.device}", PATIENCE):
+    with alone(machine.device, PATIENCE):
         return tuner.Tuner(found, machine.target, machine.architecture, BUILDERS, clock, budget, store, setting).tune()
 
 
@@ -389,17 +397,13 @@ def workload_of(
     """
     hinted = {entry.name: entry.hints[0] for entry in graph.symbols if entry.hints and entry.name in symbols}
     floating = all(tensor.is_floating_point() for tensor in inputs)
-    data = [described(tensor) for tensor in inputs]
     if floating and any(symbols[name] != value for name, value in hinted.items()):
         symbols = {**symbols, **hinted}
         extents = graph.sizes(symbols)
-        resized: list[Data] = []
-        for tensor, entry in zip(inputs, graph.inputs[: len(inputs)], strict=True):
-            shape = memory_shape(entry.layout, extents)
-            plain = tensor.detach().float()
-            mean, deviation = (float(plain.mean()), float(plain.std(correction=0))) if plain.numel() else (0.0, 1.0)
-            resized.append(Data(shape, contiguous_strides(shape), tensor.dtype, None, mean, deviation))
-        data = resized
+        shapes = [memory_shape(entry.layout, extents) for entry in graph.inputs[: len(inputs)]]
+        data = [described(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
+    else:
+        data = [described(tensor) for tensor in inputs]
     first = First(parts.first, parts.inputs) if parts is not None else None
     return Workload(tuple(data), dict(symbols), graph, tolerance(graph), device, first)
 

@@ -93,13 +93,17 @@ def timed(
         clock.workload = workload
         progress.show(f"comparing {len(variants)} variants at {spelled(symbols)}", seconds - (now() - start))
         samples: dict[int, list[float]] = {}
+        unknown = ""
         for place, variant in enumerate(variants):
             if variant.takes(symbols) and isfinite(variant.prediction.seconds(symbols)):
                 checked = clock.prepare(place, Built(variant.file, variant.binaries))
+                unknown = unknown or checked.unknown
                 if checked.failure:
-                    _failed(variant, workload, checked.failure)
+                    _failed(variant, workload, str(checked.failure))
                 else:
                     samples[place] = []
+        if unknown:
+            remark(f"what is right is not known at {spelled(symbols)}, variants were compared with the first that ran: {unknown}")
         for _ in range(ROUNDS):
             _sample(clock, samples, variants, workload)
             if now() - start > seconds:

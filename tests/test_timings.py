@@ -17,6 +17,7 @@ from cleave.remarks import collected
 from cleave.runtime.build import Built
 from cleave.runtime.clock import Checked, Hung, Workload
 from cleave.runtime.connection import Gone
+from cleave.runtime.failure import Failure, Kind
 from cleave.timings import MOST_POINTS, ROUNDS, crossed, timed
 from cleave.variants import Variant, fastest
 
@@ -47,6 +48,7 @@ class MadeUpClock:
     failing: Mapping[tuple[str, int, int], str] = field(default_factory=dict[tuple[str, int, int], str])
     hanging: frozenset[tuple[str, int, int]] = frozenset()
     gone: bool = False
+    unknown: str = ""
     seconds: float = 0.0
     workload: Any = None
     opened: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -59,7 +61,8 @@ class MadeUpClock:
             self.opened.append((m, n))
         self.names[number] = str(built.file)
         self.seconds += 0.01
-        return Checked(None, self.failing.get((self.names[number], m, n), ""))
+        failing = self.failing.get((self.names[number], m, n))
+        return Checked(None, Failure(Kind.WRONG, failing) if failing else None, self.unknown)
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         m, n = self.workload.symbols["m"], self.workload.symbols["n"]
@@ -194,6 +197,14 @@ def test_one_that_fails_or_hangs_is_left_out_there_and_remarked(way: str) -> Non
     assert remarks == [f"the variant for m = 1, n = 1 was not timed at m = 1, n = 4096: {why}"]
     assert [[timing.point["n"] for timing in one.times] for one in variants] == [[128, 512], [128, 4096, 512]]
     assert taken(variants, 1, 4096) == "a", "points of all alone count"
+
+
+def test_without_a_reference_that_is_told_once_at_every_point() -> None:
+    clock = MadeUpClock({"a": linear(4, 0.001), "b": linear(5, 0.0013)}, unknown="there is no memory to compute it")
+    with collected() as remarks:
+        timed(MISTAKEN, workloads(*POINTS[:2]), clock)
+    told = "variants were compared with the first that ran: there is no memory to compute it"
+    assert remarks == [f"what is right is not known at m = 1, n = {n}, {told}" for n in (128, 4096)]
 
 
 def test_without_a_process_nothing_is_corrected() -> None:

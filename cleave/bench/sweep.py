@@ -18,12 +18,13 @@ from queue import SimpleQueue
 from threading import Lock
 
 from ..runtime.cache import Store
-from ..runtime.candidates import LATE, MISFIT, SPILLS, UNCOMPILED, Candidate, Candidates, Pool, Space, Way, kind_of
+from ..runtime.candidates import Candidate, Candidates, Pool, Space, Way
 from ..runtime.clock import Checked, Clock
+from ..runtime.failure import Failure, Kind
 from ..schedule.candidates import ALL, Trial
 from ..schedule.targets import Target
 
-DROPPED = (UNCOMPILED, MISFIT, SPILLS, LATE)
+DROPPED = tuple(kind.value for kind in (Kind.UNCOMPILED, Kind.MISFIT, Kind.SPILLS, Kind.LATE))
 """Why a configuration is not run, as the tuner would not."""
 PER_WORKER, LEAST_PART = 4, 16
 """How many configurations are compiled at a time for each worker, and at least."""
@@ -70,12 +71,12 @@ class Swept:
 
     def add(self, plan: str, checked: Checked) -> None:
         """Files what running a configuration told."""
-        if not checked.failure:
+        if checked.failure is None:
             self.right += 1
             self.worst = max(self.worst, checked.error or 0.0)
         else:
             where = self.wrong if checked.wrong else self.faulted
-            where.append(Bad(plan, checked.failure))
+            where.append(Bad(plan, checked.failure.text))
 
     def join(self, other: Swept) -> None:
         """Adds what became of another case's."""
@@ -88,11 +89,11 @@ class Swept:
         self.worst = max(self.worst, other.worst)
         self.seconds += other.seconds
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: Failure) -> None:
         """Files a configuration that is not run."""
-        kind = kind_of(reason)
+        kind, text = reason.kind.value, reason.text
         self.dropped[kind] = self.dropped.get(kind, 0) + 1
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        self.reasons[text] = self.reasons.get(text, 0) + 1
 
 
 @dataclass

@@ -16,19 +16,26 @@ from cleave.bridge.sched import module_of
 from cleave.dialects import tt
 from cleave.passes.convert_sched_to_tt import ConvertSchedToTtPass
 from cleave.runtime.binary import Binary
-from cleave.runtime.cache import Store, key_of, versions
+from cleave.runtime.cache import Store, key_of, mark_of, versions
 from cleave.runtime.compile import compile_kernel, options_of
 from cleave.runtime.plan import calls
 from cleave.schedule.program import Program
 from cleave.targets.triton_python import TritonFile, triton_file
 
+_MAKERS = ("cleave.runtime.binary", "cleave.runtime.compile", "cleave.runtime.versions")
+"""What makes a kernel of its text, and says what is kept of it: entries of other versions of these are others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program as a Triton file, and the machine code of the kernels that were asked for, by name."""
+    """
+    A program as a Triton file, and the machine code of the kernels that were asked for, by name. `damaged` counts the entries of the cache
+    that were found so on the way.
+    """
 
     file: TritonFile
     binaries: Mapping[str, Binary]
+    damaged: int = 0
 
 
 def lowered(program: Program) -> ModuleOp:
@@ -46,9 +53,11 @@ def build(program: Program, architecture: str, wanted: Sequence[int] | None = No
 
     Raises: CleaveError for what Triton cannot express, and what Triton raises for code that it cannot compile.
     """
+    store = store or Store()
+    before = store.damaged
     module = lowered(program)
     file = triton_file(module)
-    return Built(file, compiled(module, file, architecture, wanted, store))
+    return Built(file, compiled(module, file, architecture, wanted, store), store.damaged - before)
 
 
 def compiled(
@@ -66,7 +75,8 @@ def compiled(
             func = next(op for op in alone.ops if isinstance(op, tt.FuncOp))
             signature = [str(type_) for type_ in func.function_type.inputs]
             attributes = [str(entry) for entry in func.arg_attrs or ()]
-            key = key_of("kernel", versions()[1], text.text, signature, attributes, architecture, *options_of(call).items())
+            made_by = versions()[1], mark_of(*_MAKERS)
+            key = key_of("kernel", *made_by, text.text, signature, attributes, architecture, *options_of(call).items())
             binary = store.get("kernels", key)
             if not isinstance(binary, Binary):
                 binary = compile_kernel(text, func, call, architecture).binary

@@ -3,7 +3,8 @@ A pool of processes that plan, lower and compile programs.
 
 One server process imports what is needed once, never touches a GPU, and forks a worker for each thread of the pool. A worker
 that dies on what it is asked, or takes too long, fails that alone: another is forked. Forking this process instead would copy its
-threads' locks and its CUDA context; starting fresh ones would import everything in each.
+threads' locks and its CUDA context; starting fresh ones would import everything in each. Where someone forks it, the copy begins with a
+pool of its own.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Builders:
         self._waiting = 0
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._peers: set[Peer] = set()
 
     def warm(self) -> None:
         """Starts the server, whose imports then overlap with other work."""
@@ -80,10 +82,15 @@ class Builders:
         result: Future[Answer] = Future()
         job = _Job(function, arguments, patience, result)
         with self._lock:
+            if self._waiting <= self._jobs.qsize() and self._threads < self.workers:
+                try:
+                    threading.Thread(target=self._serve, name="cleave builder", daemon=True).start()
+                    self._threads += 1
+                except RuntimeError as error:
+                    if self._threads == 0:
+                        result.set_exception(BuildError(f"no thread could be started: {error}"))
+                        return result
             self._jobs.put(job)
-            if self._waiting < self._jobs.qsize() and self._threads < self.workers:
-                self._threads += 1
-                threading.Thread(target=self._serve, name="cleave builder", daemon=True).start()
         return result
 
     def close(self) -> None:
@@ -99,6 +106,18 @@ class Builders:
                     self._server.kill()
                     self._server.wait()
                 self._server = None
+
+    def forget(self) -> None:
+        """Begins anew: after a fork the threads, what they wait for and the processes are the other process'."""
+        self._jobs, self._lock = queue.SimpleQueue(), threading.Lock()
+        self._threads = self._waiting = 0
+        # A process ends when the last copy of our end does.
+        for peer in self._peers:
+            peer.close()
+        self._peers.clear()
+        if self._control is not None:
+            self._control.close()
+        self._server = self._control = None
 
     def _serve(self) -> None:
         peer: Peer | None = None
@@ -119,7 +138,7 @@ class Builders:
             if job.result.set_running_or_notify_cancel():
                 peer = self._built(job, peer)
         if peer is not None:
-            peer.close()
+            self._ended(peer)
 
     def _built(self, job: _Job, peer: Peer | None) -> Peer | None:
         """Does a job with a worker, a new one where there is none; gives back the worker, if it is still of use."""
@@ -127,6 +146,8 @@ class Builders:
             peer = peer or self._forked()
             reply = peer.ask((job.function, job.arguments), job.patience)
         except Gone as error:
+            if peer is not None:
+                self._ended(peer)
             job.result.set_exception(BuildError(f"the process that was asked: {error}"))
             return None
         except OSError as error:
@@ -135,6 +156,12 @@ class Builders:
         except (PicklingError, AttributeError, RecursionError, TypeError) as error:
             job.result.set_exception(BuildError(f"what is asked, or the answer, cannot be sent: {error}"))
             return peer
+        except Exception as error:
+            # Whatever it is, somebody waits for the answer.
+            if peer is not None:
+                self._ended(peer)
+            job.result.set_exception(BuildError(f"the process that was asked: {type(error).__name__}: {error}"))
+            return None
         if isinstance(reply, Done):
             job.result.set_result(reply.result)
         else:
@@ -150,9 +177,19 @@ class Builders:
             connection.close()
             raise Gone("it did not start")
         try:
-            return Peer(connection, int(connection.recv()))
-        except EOFError as error:
+            peer = Peer(connection, int(connection.recv()))
+        except (EOFError, OSError) as error:
+            connection.close()
             raise Gone("it did not start") from error
+        with self._lock:
+            self._peers.add(peer)
+        return peer
+
+    def _ended(self, peer: Peer) -> None:
+        """Lets a worker go that is of no more use."""
+        with self._lock:
+            self._peers.discard(peer)
+        peer.close()
 
     def _started(self) -> socket.socket:
         if self._control is None or self._server is None or self._server.poll() is not None:
@@ -167,3 +204,4 @@ BUILDERS = Builders()
 """The pool that all callers share."""
 
 atexit.register(BUILDERS.close)
+os.register_at_fork(after_in_child=BUILDERS.forget)

@@ -10,12 +10,9 @@ be writable by its user only, and is made so.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import pickle
-import time
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -64,6 +61,16 @@ def versions() -> tuple[str, ...]:
                 status = os.stat(os.path.join(top, name))
                 mark.update(f"{os.path.relpath(top, root)}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return (*out, mark.hexdigest())
+
+
+@lru_cache(maxsize=8)
+def mark_of(*modules: str) -> str:
+    """A mark of the text of modules of this package, for what these alone make of the rest of a key."""
+    root = Path(__file__).resolve().parent.parent.parent
+    mark = sha256()
+    for name in modules:
+        mark.update((root / name.replace(".", "/")).with_suffix(".py").read_bytes())
+    return mark.hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -125,32 +132,3 @@ class Store:
         except OSError:
             return False
         return True
-
-    @contextlib.contextmanager
-    def lock(self, name: str, patience: float) -> Generator[bool]:
-        """Holds a lock between processes; gives false where another holds it for longer than `patience` seconds."""
-        if not self.enabled:
-            yield True
-            return
-        try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = (self.root / f"{name}.lock").open("w")
-        except OSError:
-            yield True
-            return
-        with file:
-            yield _locked(file.fileno(), patience)
-
-
-def _locked(descriptor: int, patience: float) -> bool:
-    """Takes a lock that closing the file gives back."""
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.05)
-        else:
-            return True

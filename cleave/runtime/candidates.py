@@ -16,14 +16,12 @@ from cleave.runtime.binary import Binary
 from cleave.runtime.build import Built
 from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
+from cleave.runtime.failure import LATE, Failure, Kind
 from cleave.runtime.machine_code import wrong_code
 from cleave.runtime.plan import calls
 from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 from cleave.schedule.targets import Target
-
-UNCOMPILED, SPILLS, LATE = "does not compile", "spills", "not compiled in time"
-MISFIT, WRONG = "does not fit", "the assembler's code is wrong"
 
 
 class Space(Protocol):
@@ -92,13 +90,17 @@ class Way:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """What is known of a candidate: as an `Entry` of the tuner, and its program, with its code once it has any."""
+    """
+    What is known of a candidate: as an `Entry` of the tuner, and its program, with its code once it has any; `unknown` as of
+    `cleave.runtime.clock.Checked`.
+    """
 
     trial: Trial
     program: Program
     built: Built | None = None
     error: float | None = None
-    dropped: str = ""
+    unknown: str = ""
+    dropped: Failure | None = None
     measured: float | None = None
     cached: bool = False
     rank: int | None = None
@@ -115,7 +117,7 @@ class Candidates:
     pool: Pool
     store: Store
     binaries: dict[Way, Binary] = field(default_factory=dict[Way, Binary])
-    failures: dict[Way, str] = field(default_factory=dict[Way, str])
+    failures: dict[Way, Failure] = field(default_factory=dict[Way, Failure])
     codes: set[str] = field(default_factory=set[str])
     _pending: dict[Future[Built], Way] = field(default_factory=dict[Future[Built], Way])
 
@@ -128,9 +130,9 @@ class Candidates:
         """Whether a kernel can be run so: by a library, or compiled and fit."""
         return self.space.called(way.division, way.place, way.pick) or (way in self.binaries and way not in self.failures)
 
-    def why_not(self, trial: Trial) -> str:
-        """Why a trial cannot be run, empty where its kernels are all usable or not compiled yet."""
-        return next((self.failures[way] for way in self.ways(trial) if way in self.failures), "")
+    def why_not(self, trial: Trial) -> Failure | None:
+        """Why a trial cannot be run, None where its kernels are all usable or not compiled yet."""
+        return next((self.failures[way] for way in self.ways(trial) if way in self.failures), None)
 
     def submit(self, trials: Sequence[Trial]) -> None:
         """Begins to compile the kernels of trials that are not known yet."""
@@ -156,10 +158,12 @@ class Candidates:
                 way = pending.pop(future)
                 del self._pending[future]
                 try:
-                    (binary,) = future.result().binaries.values()
+                    built = future.result()
+                    self.store.damaged += built.damaged
+                    (binary,) = built.binaries.values()
                     self._file(way, binary)
                 except BuildError as error:
-                    self.failures[way] = f"{UNCOMPILED}: {error}"
+                    self.failures[way] = _uncompiled(str(error))
             if told is not None:
                 told(total - len(pending), total)
             if over(not done):
@@ -181,7 +185,7 @@ class Candidates:
             why = wrong_code(self.binaries[way])
             if why:
                 del self.binaries[way]
-                candidate.dropped = self.failures[way] = f"{WRONG}: {why}"
+                candidate.dropped = self.failures[way] = Failure(Kind.CODE, f"{Kind.CODE.value}: {why}")
                 return False
         return True
 
@@ -189,10 +193,10 @@ class Candidates:
         """Files a compiled kernel: usable, or out and why."""
         misfit = binary.misfit(self.target.shared, self.target.registers)
         if misfit:
-            self.failures[way] = misfit
+            self.failures[way] = Failure(Kind.MISFIT, misfit)
             return
         if binary.spills:
-            self.failures[way] = f"{SPILLS} {binary.spills} registers a thread"
+            self.failures[way] = Failure(Kind.SPILLS, f"{Kind.SPILLS.value} {binary.spills} registers a thread")
         self.binaries[way] = binary
 
     def assembled(self, trials: Sequence[Trial]) -> list[Candidate]:
@@ -209,7 +213,7 @@ class Candidates:
             try:
                 file = future.result().file
             except BuildError as error:
-                candidate.dropped = f"{UNCOMPILED}: it cannot be lowered: {error}"
+                candidate.dropped = _uncompiled(f"it cannot be lowered: {error}")
                 out.append(candidate)
                 continue
             launches = [call.kernel for plan in file.plans for call in calls(plan)]
@@ -223,9 +227,8 @@ class Candidates:
         return out
 
 
-def kind_of(failure: str) -> str:
-    """Which of `UNCOMPILED`, `MISFIT`, `SPILLS` and `LATE` is why a kernel cannot be run."""
-    return next((kind for kind in (UNCOMPILED, SPILLS, LATE) if failure.startswith(kind)), MISFIT)
+def _uncompiled(why: str) -> Failure:
+    return Failure(Kind.UNCOMPILED, f"{Kind.UNCOMPILED.value}: {why}")
 
 
 def code_of(built: Built) -> str:

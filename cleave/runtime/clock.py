@@ -21,13 +21,13 @@ import torch
 from numpy.typing import NDArray
 
 from cleave.graph import Graph
+from cleave.layouts import contiguous_strides
 from cleave.reference.dtypes import TOLERANCES
 from cleave.runtime.build import Built
 from cleave.runtime.connection import Gone, Peer, started
+from cleave.runtime.failure import Failure, Kind
 
 SENT_WHOLE = 16 << 20
-NO_MEMORY, FATAL = "out of memory", "fatal"
-"""Failures: what could not be run for want of memory; with what a failure begins after which nothing else runs in that process."""
 MOST_HELD, MOST_RESTS = 256 << 20, 100
 """How many bytes of a GPU's memory a process may keep without a workload, and how many workloads one has."""
 START_SECONDS = 60.0
@@ -83,20 +83,33 @@ def stored(tensor: torch.Tensor, file: Path) -> Data:
     return Data(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, file=str(file))
 
 
-def described(tensor: torch.Tensor) -> Data:
+def described(tensor: torch.Tensor, shape: Sequence[int] | None = None) -> Data:
     """
-    An input as a workload has it.
+    An input as a workload has it; where another `shape` is given, a contiguous one of that shape which is like it, of floats alone.
 
-    Large finite floats are replaced by numbers of the same distribution: times depend on them little, and copying them takes long.
-    Everything else, integers above all, is kept.
+    Floats that are many, or of another shape, are replaced by normal numbers of the same mean and deviation where these are numbers: times
+    depend on them little, and copying them takes long. Everything else, integers above all, is kept; what has infinities, as a mask, is
+    repeated or cut where its shape changes.
     """
-    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-    if tensor.is_floating_point() and tensor.numel() * tensor.element_size() > SENT_WHOLE:
+    resized = shape is not None
+    wanted = tuple(shape) if shape is not None else tuple(tensor.shape)
+    strides = contiguous_strides(wanted) if resized else tuple(tensor.stride())
+    if tensor.is_floating_point() and (resized or tensor.numel() * tensor.element_size() > SENT_WHOLE):
+        if tensor.numel() == 0:
+            return Data(wanted, strides, tensor.dtype)
         spread, middle = torch.std_mean(tensor.detach().float(), correction=0)
         mean, deviation = float(middle), float(spread)
         if math.isfinite(mean) and math.isfinite(deviation):
-            return Data(shape, strides, tensor.dtype, None, mean, deviation)
-    return Data(shape, strides, tensor.dtype, _bytes(tensor).tobytes())
+            return Data(wanted, strides, tensor.dtype, None, mean, deviation)
+    return Data(wanted, strides, tensor.dtype, _bytes(_repeated(tensor, wanted)).tobytes())
+
+
+def _repeated(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """A tensor of another shape, which has elements only if this one has: the same, over and over in each dimension, or cut."""
+    for dim, size in enumerate(shape):
+        if tensor.shape[dim] != size:
+            tensor = tensor.index_select(dim, torch.arange(size, device=tensor.device) % tensor.shape[dim])
+    return tensor
 
 
 def _bytes(tensor: torch.Tensor) -> NDArray[np.uint8]:
@@ -113,18 +126,23 @@ def tolerance(graph: Graph) -> float:
 @dataclass(frozen=True, slots=True)
 class Checked:
     """
-    What running a program once told: its relative error, where there is a reference, or why it cannot be used; `unmade` where that is
-    because there are no inputs to run it on.
+    What running a program once told: its relative error, or why it cannot be used. `unknown` says why what is right is not known, where
+    results were compared with those of the first program alone.
     """
 
     error: float | None
-    failure: str = ""
-    unmade: bool = False
+    failure: Failure | None = None
+    unknown: str = ""
 
     @property
     def wrong(self) -> bool:
         """Whether it ran, and gave a wrong result."""
-        return self.failure.startswith("wrong")
+        return self.failure is not None and self.failure.kind is Kind.WRONG
+
+    @property
+    def unmade(self) -> bool:
+        """Whether there are no inputs to run it on."""
+        return self.failure is not None and self.failure.kind is Kind.UNMADE
 
 
 class Hung(RuntimeError):
@@ -172,7 +190,6 @@ class GpuClock:
 
     def __init__(self, workload: Workload | None = None) -> None:
         self._workload = workload
-        self.reference = ""
         self._unopened = ""
         self._open = False
         self._kept: dict[int, Built] = {}
@@ -194,12 +211,12 @@ class GpuClock:
     def prepare(self, number: int, built: Built) -> Checked:
         """As `Clock.prepare`; a program that hangs or faults is given that as its failure."""
         try:
-            reply = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
+            reply: Checked = self._ready().ask(("prepare", number, built), PREPARE_SECONDS)
         except Gone as error:
             self._lost()
-            return Checked(None, f"running it: {error}", bool(self._unopened))
-        if reply.failure:
-            if reply.failure.startswith(FATAL):
+            return Checked(None, Failure(Kind.UNMADE if self._unopened else Kind.FAILED, f"running it: {error}"))
+        if reply.failure is not None:
+            if reply.failure.kind is Kind.FATAL:
                 # A fault poisons the CUDA context: nothing else would run in that process.
                 self._lost()
             return reply
@@ -249,7 +266,7 @@ class GpuClock:
         when it has had many or keeps much.
         """
         self._kept.clear()
-        self._workload, self.reference, self._unopened, self._open = None, "", "", False
+        self._workload, self._unopened, self._open = None, "", False
         self._rests += 1
         if self._peer is not None:
             try:
@@ -293,7 +310,7 @@ class GpuClock:
         """The process, with everything prepared that was. Raises: Gone where it does not start, at once when it did not before."""
         if self._peer is not None and not self._open:
             try:
-                self.reference = self._peer.ask(("open", self._workload), START_SECONDS)
+                self._peer.ask(("open", self._workload), START_SECONDS)
                 self._open = True
             except Gone:
                 # What an earlier workload left may be why.
@@ -310,19 +327,19 @@ class GpuClock:
         connection: Connection[Any, Any] = Connection(channel.detach())
         peer = Peer(connection, self._process.pid)
         try:
-            self.reference = peer.ask(("open", self._workload), START_SECONDS)
+            peer.ask(("open", self._workload), START_SECONDS)
         except Gone as error:
             self._unopened = f"the inputs could not be made: {error}"
             raise Gone(self._unopened) from error
         self._peer, self._open = peer, True
         for number, built in list(self._kept.items()):
             try:
-                failed: str = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
-            except Gone:
-                failed = FATAL
-            if failed:
+                failed: Failure | None = peer.ask(("prepare", number, built), PREPARE_SECONDS).failure
+            except Gone as error:
+                failed = Failure(Kind.FATAL, str(error))
+            if failed is not None:
                 del self._kept[number]
-            if failed.startswith(FATAL):
+            if failed is not None and failed.kind is Kind.FATAL:
                 self._lost()
                 return self._ready()
         return peer

@@ -27,6 +27,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +41,17 @@ class InterpreterError(RuntimeError):
     """A generated kernel failed under the interpreter; the message is one line, a note has the worker's traceback."""
 
 
+_ALL: WeakSet[Interpreter] = WeakSet()
+
+
 class Interpreter:
     """A worker process and the connection to it. Calls from several threads take turns."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
-        self._owner = os.getpid()
         self._lock = threading.Lock()
+        _ALL.add(self)
 
     def run(
         self,
@@ -73,6 +77,13 @@ class Interpreter:
         with self._lock:
             self._stop()
 
+    def forget(self) -> None:
+        """Leaves the worker alone: after a fork it is the other process', and so is whoever waits for its answer."""
+        self._lock = threading.Lock()
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._process = None
+
     def _ask(self, request: tuple[Any, ...]) -> list[NDArray[Any]]:
         with self._lock:
             connection = self._started()
@@ -93,9 +104,7 @@ class Interpreter:
         raise failed
 
     def _started(self) -> Connection[Any, Any]:
-        """The connection to a worker that is alive; after a fork, to another than the parent's."""
-        if self._owner != os.getpid():
-            self._connection, self._process, self._owner = None, None, os.getpid()
+        """The connection to a worker that is alive."""
         if self._connection is None or self._process is None or self._process.poll() is not None:
             self._stop()
             # Without a GPU in sight, what has no inputs runs on the CPU like everything else.
@@ -106,8 +115,6 @@ class Interpreter:
 
     def _stop(self, at_once: bool = False) -> int | None:
         """Ends the worker, which ends by itself when its connection does unless it is busy; its exit code."""
-        if self._owner != os.getpid():
-            return None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -122,7 +129,13 @@ class Interpreter:
         return code
 
 
+def _forget() -> None:
+    for interpreter in tuple(_ALL):
+        interpreter.forget()
+
+
 INTERPRETER = Interpreter()
 """The worker that all callers share."""
 
 atexit.register(INTERPRETER.close)
+os.register_at_fork(after_in_child=_forget)

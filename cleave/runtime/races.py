@@ -17,7 +17,8 @@ from itertools import cycle, islice
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
 from cleave.runtime.candidates import Candidate
-from cleave.runtime.clock import NO_MEMORY, Clock, Hung, UnmadeError
+from cleave.runtime.clock import Clock, Hung, UnmadeError
+from cleave.runtime.failure import Failure, Kind
 from cleave.runtime.proposals import time_of
 from cleave.runtime.race import LEAST, Standing, race
 
@@ -74,7 +75,7 @@ class Races:
             assert state.built is not None, "what is timed was built"
             known = self.store.get("times", self.key(state.built))
             if isinstance(known, tuple):
-                state.measured, state.error = known
+                state.measured, state.error, state.unknown = known
                 state.cached = True
             elif self._load(state):
                 racing.append(state)
@@ -125,24 +126,25 @@ class Races:
         assert state.built is not None, "what is timed was built"
         self.checking(state)
         checked = self.clock.prepare(number, state.built)
-        if checked.unmade:
-            self.unmade = checked.failure
+        failure = checked.failure
+        if failure is not None and failure.kind is Kind.UNMADE:
+            self.unmade = failure.text
             return False
-        state.error = checked.error
-        if checked.failure == NO_MEMORY:
-            state.dropped = NO_MEMORY
-        elif checked.failure:
-            self._drop(state, checked.failure, "was" if checked.wrong else "was dropped:")
-        else:
+        state.error, state.unknown = checked.error, checked.unknown
+        if failure is None:
             self._loaded.add(number)
+        elif failure.kind is Kind.MEMORY:
+            state.dropped = failure
+        else:
+            self._drop(state, failure)
         return not state.dropped
 
-    def _drop(self, state: Candidate, failure: str, told: str) -> None:
+    def _drop(self, state: Candidate, failure: Failure) -> None:
         """Drops what failed; a time that is known of it counts no more."""
         state.dropped = failure
         if state.built is not None:
             self.store.put("times", self.key(state.built), None)
-        self.dropped(state, f"{told} {failure}")
+        self.dropped(state, f"{'was' if failure.kind is Kind.WRONG else 'was dropped:'} {failure}")
 
     def _race(self, states: Sequence[Candidate]) -> bool:
         """Times candidates side by side; whether they ran as often as is needed to tell."""
@@ -166,7 +168,7 @@ class Races:
     def _keep(self, state: Candidate, seconds: float) -> None:
         state.measured = seconds
         if state.built is not None:
-            self.store.put("times", self.key(state.built), (seconds, state.error))
+            self.store.put("times", self.key(state.built), (seconds, state.error, state.unknown))
 
     def _ratios(self, times: dict[int, float], cached: bool) -> list[float]:
         """What candidates took, from before or since, over what they take in this race."""
@@ -180,7 +182,7 @@ class Races:
                 self._warm(numbers)
                 return race(numbers, self.clock.sample, lambda: self.left() < 0)
             except Hung as error:
-                self._drop(self.states[error.number], str(error), "was dropped:")
+                self._drop(self.states[error.number], Failure(Kind.FAILED, str(error)))
                 numbers = [number for number in numbers if number != error.number]
             except UnmadeError as error:
                 self.unmade = str(error)

@@ -1,7 +1,7 @@
 """
 The process that runs and times programs on a GPU for `cleave.runtime.clock`. Its argument is a socket's descriptor.
 
-Messages: `("open", workload)` answers a remark, and forgets what was before; `("prepare", number, built)` a `Checked`;
+Messages: `("open", workload)` answers True, and forgets what was before; `("prepare", number, built)` a `Checked`;
 `("sample", numbers)` seconds, one for each; `("forget", number)` True; `("rest",)`, which forgets all, the bytes of the GPU's memory that
 are still held. An error answers any of them as `Failed`.
 """
@@ -22,10 +22,11 @@ from typing import Any
 import torch
 
 from cleave.runtime.build import Built
-from cleave.runtime.clock import FATAL, NO_MEMORY, Checked, Data, Workload
+from cleave.runtime.clock import Checked, Data, Workload
 from cleave.runtime.connection import Failed
 from cleave.runtime.cuda import CudaBound
 from cleave.runtime.driver import DriverError
+from cleave.runtime.failure import NO_MEMORY, Failure, Kind
 from cleave.runtime.launch import TORCH_DTYPES, Bound
 from cleave.runtime.reference import evaluate, has_reference
 
@@ -97,7 +98,7 @@ class Timer:
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Bound]] = {}
         self.results: list[torch.Tensor] | None = None
         self.expected: list[torch.Tensor] | None = None
-        self.remark = self._reference()
+        self.unknown = self._reference()
 
     def _firsts(self) -> list[torch.Tensor]:
         first = self.workload.first
@@ -107,17 +108,18 @@ class Timer:
         return [value.to(TORCH_DTYPES[output.dtype]).contiguous() for value, output in zip(found, first.graph.outputs, strict=True)]
 
     def _reference(self) -> str:
-        """Computes what is right where it is not given; gives a remark where that cannot be done."""
+        """Computes what is right where it is not given; gives the reason where that cannot be done."""
         if self.workload.expected:
             self.expected = [made(data, self.device, 0) for data in self.workload.expected]
             return ""
         graph = self.workload.graph
         if graph is None or not has_reference(graph):
-            return "no reference: results are compared with those of the first program"
+            return "it is not known how to compute it"
         try:
             self.expected = [out.clone() for out in evaluate(graph, self.inputs, self.workload.symbols)]
         except torch.OutOfMemoryError:
-            return "no memory for the reference: results are compared with those of the first program"
+            torch.cuda.empty_cache()
+            return "there is no memory to compute it"
         torch.cuda.empty_cache()
         return ""
 
@@ -156,16 +158,16 @@ class Timer:
             for way in (run, run, capture):
                 error, wrong = self._checked(results, way)
                 if wrong:
-                    return Checked(error, wrong)
+                    return Checked(error, Failure(Kind.WRONG, wrong), self.unknown)
                 errors += [error] if error is not None else []
                 bound.spoil()
             self.graphs[number] = graph, bound
-            return Checked(max(errors, default=None))
+            return Checked(max(errors, default=None), None, self.unknown)
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, DriverError) as problem:
-            fatal = f"{FATAL}: " if _poisoned() else ""
-            return Checked(None, fatal + (str(problem).strip().splitlines() or ["failed"])[0])
+            text = (str(problem).strip().splitlines() or [Kind.FAILED.value])[0]
+            return Checked(None, Failure(Kind.FATAL, f"fatal: {text}") if _poisoned() else Failure(Kind.FAILED, text))
 
     @contextlib.contextmanager
     def _captured(self, graph: torch.cuda.CUDAGraph) -> Generator[None]:
@@ -251,8 +253,7 @@ def answer(timer: Timer | None, message: tuple[Any, ...]) -> tuple[Timer | None,
         case ("open", Workload() as workload):
             if timer is not None:
                 timer.close()
-            timer = Timer(workload)
-            return timer, timer.remark
+            return Timer(workload), True
         case ("prepare", int(number), Built() as built):
             assert timer is not None
             return timer, timer.prepare(number, built)

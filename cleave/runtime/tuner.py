@@ -12,15 +12,18 @@ candidate that fits is taken, in the order of the cost model.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from cleave.errors import CleaveError
 from cleave.runtime import proposals
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store, key_of
-from cleave.runtime.candidates import LATE, Candidate, Candidates, Pool, Space, Way, code_of
-from cleave.runtime.clock import NO_MEMORY, Clock
+from cleave.runtime.candidates import Candidate, Candidates, Pool, Space, Way, code_of
+from cleave.runtime.clock import Clock
+from cleave.runtime.failure import LATE, Kind
 from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.progress import Progress
 from cleave.runtime.races import Races
@@ -146,7 +149,7 @@ class Tuner:
         if state.built is not None:
             used = [f"{one.registers} registers, {one.shared} bytes shared" for one in state.built.binaries.values()]
             text = f"{text} [{' | '.join(used)}]"
-        known = state.measured, state.error, state.dropped, state.cached, state.rank, state.trial.streaming, state.last
+        known = state.measured, state.error, str(state.dropped or ""), state.cached, state.rank, state.trial.streaming, state.last
         return Entry(text, state.trial.seconds, *known)
 
     def _spent(self) -> float:
@@ -218,6 +221,8 @@ class Tuner:
         best = races.decided()
         if races.unmade:
             self._remarks.append(f"not all could be timed: {races.unmade}")
+        for why, count in Counter(state.unknown for state in self._states if state.unknown).items():
+            self._remarks.append(f"compared with the first that ran, as what is right is not known: {count} candidates ({why})")
         return best
 
     def _try(self, races: Races, trials: Sequence[Trial]) -> None:
@@ -239,16 +244,19 @@ class Tuner:
         return self._limit - self._spent()
 
     def _time_key(self, built: Built) -> str:
-        return key_of("time", self.setting, self.architecture, code_of(built))
+        """What a time and an error are of: machine code that another compiler made is new, and is run and compared before it is chosen."""
+        images = sorted((name, sha256(binary.image).hexdigest()) for name, binary in built.binaries.items())
+        return key_of("seconds, error, unknown", self.setting, self.architecture, code_of(built), images)
 
     def _untimed(self) -> Candidate | None:
         """Of what was made to be timed, and could not be for want of memory if not of time, the first, in the order of the cost model."""
-        for why in ("", NO_MEMORY):
+        for kind in (None, Kind.MEMORY):
             for state in self._states:
-                if state.built is not None and state.dropped == why and self._sound(state):
-                    if why:
+                why = state.dropped
+                if state.built is not None and (why.kind if why is not None else None) is kind and self._sound(state):
+                    if why is not None:
                         self._remarks.append(f"nothing could be timed: {why}")
-                        state.dropped = ""
+                        state.dropped = None
                     return state
         return None
 
@@ -304,5 +312,5 @@ class Tuner:
                     )
                     self._remarks.append(f"{why}; the one that spills least is used")
                     return state
-        reasons = sorted({*self._made.failures.values(), *out.values()})
+        reasons = sorted({str(failure) for failure in (*self._made.failures.values(), *out.values())})
         raise CleaveError(None, f"no candidate can run on {self.target.name}: {'; '.join(reasons[:3])}", "choose another target")

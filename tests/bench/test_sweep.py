@@ -21,6 +21,7 @@ from cleave.choosing import Machine
 from cleave.frontend import capture
 from cleave.runtime.cache import Store
 from cleave.runtime.clock import Checked
+from cleave.runtime.failure import Failure, Kind
 from cleave.runtime.timer import made
 from cleave.schedule.candidates import OVERLAPS
 from cleave.schedule.targets import TARGETS
@@ -42,7 +43,7 @@ class Clock(FakeClock):
         assert not self.names, "what was run is forgotten"
         found = super().prepare(number, built)
         self.seconds += self.each
-        return Checked(None, "running it: the process ended") if self.prepared[-1] in self.faulting else found
+        return Checked(None, Failure(Kind.FAILED, "running it: the process ended")) if self.prepared[-1] in self.faulting else found
 
 
 def sweep(space: FakeSpace, pool: FakePool, *clocks: FakeClock, target: str = "h200", **more: Any) -> Swept:
@@ -60,6 +61,17 @@ def test_every_way_of_each_kernel_is_run_alone_with_and_without_overlap() -> Non
     assert (found.configurations, found.compiled, found.right, found.equal, found.left) == (13, 13, 13, 0, 0)
     assert found.good and found.worst == pytest.approx(1e-4)
     assert len(pool.asked) == 6 + 2 * 5, "each way of a kernel is compiled once, and once for each kind of overlap"
+
+
+@pytest.mark.parametrize("kind", [*Kind])
+@pytest.mark.parametrize("text", ["does not compile", "spills 3", "wrong", "anything"])
+def test_what_is_counted_is_the_kind_whatever_the_words(kind: Kind, text: str) -> None:
+    found, failure = Swept("a case"), Failure(kind, text)
+    found.drop(failure)
+    found.drop(failure)
+    assert found.dropped == {kind.value: 2} and found.reasons == {text: 2}
+    found.add("a plan", Checked(None, failure))
+    assert (found.wrong, found.faulted)[kind is not Kind.WRONG] == [Bad("a plan", text)] and not found.good
 
 
 def test_machines_without_early_launches_run_none() -> None:
@@ -95,7 +107,7 @@ class Crowded(Clock):
         except threading.BrokenBarrierError:
             beside = False
         found = super().prepare(number, built)
-        return Checked(None, "running it: no answer") if beside and self.prepared[-1] in self.shy else found
+        return Checked(None, Failure(Kind.FAILED, "running it: no answer")) if beside and self.prepared[-1] in self.shy else found
 
     def close(self) -> None:
         self.closed = True
@@ -123,7 +135,7 @@ class Unopened(Clock):
         if self.closed and self.able:
             return found
         self.names.clear()
-        return Checked(None, "running it: the inputs could not be made: out of memory", unmade=True)
+        return Checked(None, Failure(Kind.UNMADE, "running it: the inputs could not be made: out of memory"))
 
     def forget(self, number: int) -> None:
         self.names.pop(number, None)

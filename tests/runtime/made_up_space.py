@@ -11,6 +11,7 @@ from cleave.runtime.build import Built, build
 from cleave.runtime.builders import BuildError
 from cleave.runtime.cache import Store
 from cleave.runtime.clock import Checked, Hung
+from cleave.runtime.failure import Failure, Kind
 from cleave.runtime.tuner import Budget, Tuned, Tuner
 from cleave.schedule.candidates import OVERLAPS, Trial
 from cleave.schedule.program import Program
@@ -19,6 +20,7 @@ from cleave.targets.triton_python import TritonFile
 from tests import tile_programs
 
 H200 = TARGETS["h200"]
+WRONG = Failure(Kind.WRONG, "wrong: relative error 5.0e-01")
 
 
 @dataclass
@@ -91,6 +93,8 @@ class FakePool:
     spilling: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     shared: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     workers: int = 2
+    compiler: str = ""
+    """What the machine code has of the compiler that made it."""
     asked: list[tuple[int, int, int]] = field(default_factory=list)
     files: dict[int, TritonFile] = field(default_factory=dict)
 
@@ -110,7 +114,7 @@ class FakePool:
                 return out
             name = list(known.kernels)[place]
             shared, spills = self.shared.get(way, 1024), self.spilling.get(way, 0)
-            binaries[name] = Binary(name, architecture, name, str(way).encode(), 128, shared, 64, spills, 3)
+            binaries[name] = Binary(name, architecture, name, f"{way}{self.compiler}".encode(), 128, shared, 64, spills, 3)
         out.set_result(Built(TritonFile(f"# {program.notes[0]}\n{known.text}", known.kernels, known.plans), binaries))
         return out
 
@@ -132,7 +136,7 @@ class FakeClock:
         self.names[number] = text
         self.prepared.append(text)
         self.seconds += 0.01
-        return Checked(0.5, "wrong: relative error 5.0e-01") if text in self.wrong else Checked(1e-4)
+        return Checked(0.5, WRONG) if text in self.wrong else Checked(1e-4)
 
     def sample(self, numbers: Sequence[int]) -> list[float]:
         for number in numbers:

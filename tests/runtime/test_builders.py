@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -122,6 +123,121 @@ def test_programs_are_built_where_standard_output_is_closed(closed: str, tmp_pat
     command = f'exec "$0" -c "$1" "$2" {closed}'
     subprocess.run(["sh", "-c", command, sys.executable, BUILD, str(tmp_path)], check=False, timeout=300)
     assert (tmp_path / "built").read_text() == "rows_kernel"
+
+
+FORKS = """
+import faulthandler, os, signal, sys, threading, time, traceback
+from cleave.runtime.builders import BUILDERS
+from cleave.runtime.cache import Store
+from tests import tile_programs
+
+faulthandler.dump_traceback_later(100, exit=True)
+BUILDERS.workers = 2
+
+def built():
+    store = Store(enabled=False)
+    asked = [BUILDERS.submit(program, "sm_90", store=store) for program in (tile_programs.rows(), tile_programs.split_sum())]
+    return [sorted(future.result(60).binaries) for future in asked] == [["rows_kernel"], ["combine", "parts"]]
+
+def asked():
+    return [future.result(60) for future in [BUILDERS.call(len, "a" * size) for size in range(4)]] == [0, 1, 2, 3]
+
+def forked(then):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os._exit(0 if then() else 1)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+busy = None
+match sys.argv[1]:
+    case "warm": BUILDERS.warm()
+    case "idle": assert asked()
+    case "busy":
+        busy = threading.Thread(target=built)
+        busy.start()
+        time.sleep(float(sys.argv[2]))
+    case "locked":
+        busy = threading.Thread(target=lambda: BUILDERS._lock.acquire() and time.sleep(3) or BUILDERS._lock.release())
+        busy.start()
+        time.sleep(0.1)
+if sys.argv[1] == "idle":
+    assert forked(lambda: built() and forked(asked) == 0 and asked()) == 0
+else:
+    assert forked(asked) == 0
+if busy is not None:
+    busy.join()
+assert asked()
+"""
+
+
+@pytest.mark.parametrize("state", ["untouched", "warm", "idle", "busy 0.05", "busy 2", "locked"])
+def test_a_process_that_was_forked_compiles_and_so_does_the_other(state: str) -> None:
+    """Whatever the threads and processes were at when it was, and so does one that was forked from it."""
+    subprocess.run([sys.executable, "-c", FORKS, *state.split()], check=True, timeout=120)
+
+
+def test_what_was_forked_keeps_no_worker_alive() -> None:
+    """A worker ends when everyone who could ask it has gone."""
+    pool = Builders(1)
+    assert pool.call(len, "ab").result(120) == 2
+    (peer,) = pool._peers
+    os.register_at_fork(after_in_child=pool.forget)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        pool._ended(peer)
+        until = time.monotonic() + 20
+        while os.path.exists(f"/proc/{peer.process}"):
+            assert time.monotonic() < until, "the worker is still there"
+            time.sleep(0.02)
+    finally:
+        os.close(write)
+        os.waitpid(child, 0)
+        os.close(read)
+        pool.close()
+
+
+def test_without_a_thread_the_answer_is_an_error_and_the_next_may_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a process may have no more threads."""
+    pool = Builders(2)
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            with pytest.raises(BuildError, match="can't start new thread"):
+                pool.call(len, "ab").result(20)
+        assert pool.call(len, "abc").result(120) == 3
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            assert [asked.result(120) for asked in [pool.call(len, "a" * size) for size in range(4)]] == [0, 1, 2, 3]
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize(
+    "error", [ImportError("no module"), ValueError("odd"), MemoryError(), Gone("it failed"), TypeError("odd"), OSError()]
+)
+def test_whatever_goes_wrong_there_is_an_answer(error: Exception, builders: Builders, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(peer: Peer, message: object, seconds: float) -> object:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Peer, "ask", ask)
+        with pytest.raises(BuildError):
+            builders.call(len, "ab").result(60)
+    assert builders.call(len, "ab").result(120) == 2
 
 
 def test_sockets_of_processes_are_never_standard_descriptors() -> None:

@@ -11,8 +11,9 @@ import torch
 
 from cleave.runtime import clock as clock_module
 from cleave.runtime.build import Built
-from cleave.runtime.clock import FATAL, MOST_HELD, MOST_RESTS, Checked, Data, GpuClock, Hung, UnmadeError, Workload
+from cleave.runtime.clock import MOST_HELD, MOST_RESTS, Checked, Data, GpuClock, Hung, UnmadeError, Workload
 from cleave.runtime.connection import Gone
+from cleave.runtime.failure import Failure, Kind
 from cleave.targets.triton_python import TritonFile
 
 
@@ -27,7 +28,7 @@ def test_inputs_that_cannot_be_made_are_told_of_once() -> None:
     built = Built(TritonFile("", {}, ()), {})
     try:
         first = clock.prepare(0, built)
-        assert "the inputs could not be made" in first.failure
+        assert "the inputs could not be made" in str(first.failure) and first.unmade
         assert clock._process is None
         assert clock.prepare(1, built) == first
         assert clock._process is None
@@ -75,7 +76,7 @@ def test_a_process_that_cannot_go_on_is_followed_by_another() -> None:
     clock, process, built = GpuClock(workload(3)), Process(refuses=True), Built(TritonFile("", {}, ()), {})
     try:
         clock._peer = cast(Any, process)
-        assert "the inputs could not be made" in clock.prepare(0, built).failure
+        assert "the inputs could not be made" in str(clock.prepare(0, built).failure)
         assert process.closed and len(process.asked) == 1
     finally:
         clock.close()
@@ -135,7 +136,7 @@ class Faulting:
             case ("prepare", int(number), _):
                 if number == self.bad and not self.first:
                     if self.answers:
-                        return Checked(None, f"{FATAL}: an illegal address")
+                        return Checked(None, Failure(Kind.FATAL, "an illegal address"))
                     raise Gone("the process ended")
                 self.there.add(number)
                 return Checked(1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -78,6 +79,46 @@ def test_an_interrupted_call_leaves_no_answer_behind(interpreter: Interpreter) -
     (one,) = interpreter.launch(HEADER + "def launch():\n    return torch.ones(1)\n", [])
     np.testing.assert_array_equal(one, [1])
     interpreter.close()
+
+
+def test_a_process_that_is_forked_while_the_worker_is_busy_does_not_wait_for_it(interpreter: Interpreter) -> None:
+    """Nor does its end, or that it goes on, matter to the other."""
+    source = HEADER + "import time\ndef launch():\n    time.sleep(1)\n    return torch.tensor(os.getpid())\n"
+    quick = HEADER + "def launch():\n    return torch.tensor(os.getpid())\n"
+    (ours,) = interpreter.launch(quick, [])
+    found: list[int] = []
+    busy = threading.Thread(target=lambda: found.extend(int(each) for each in interpreter.launch(source, [])))
+    busy.start()
+    while not interpreter._lock.locked():
+        time.sleep(0.01)
+    told, tells = os.pipe()
+    wait, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os.close(go)
+        try:
+            (theirs,) = interpreter.launch(quick, [])
+            interpreter.close()
+            os.write(tells, str(int(theirs)).encode())
+            os.close(tells)
+            os.read(wait, 1)
+        finally:
+            os._exit(0)
+    os.close(tells)
+    try:
+        with os.fdopen(told) as pipe:
+            theirs = pipe.read()
+        assert theirs and int(theirs) != int(ours)
+        busy.join()
+        assert found == [int(ours)]
+        began = time.monotonic()
+        interpreter.close()
+        assert time.monotonic() - began < 3, "the worker sees that its connection was closed"
+    finally:
+        os.close(go)
+        os.close(wait)
+        os.waitpid(child, 0)
 
 
 def test_a_forked_process_has_a_worker_of_its_own(interpreter: Interpreter) -> None:

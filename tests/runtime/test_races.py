@@ -12,7 +12,8 @@ from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
-from cleave.runtime.clock import NO_MEMORY, Checked, Hung, UnmadeError
+from cleave.runtime.clock import Checked, Hung, UnmadeError
+from cleave.runtime.failure import NO_MEMORY, Failure, Kind
 from cleave.schedule.candidates import Trial
 from cleave.schedule.program import Program
 
@@ -153,8 +154,9 @@ def test_the_leader_may_hang_in_a_race_at_other_clocks() -> None:
     assert tuned(FakeSpace([[[10, 11], [5, 6]]]), FakePool(), clock).program.notes == ("0:1,1",)
 
 
-WRONG, HANGING = Checked(0.5, "wrong: relative error 5.0e-01"), Checked(None, "running it: no answer within 20 s")
-UNMADE = Checked(None, "running it: the inputs could not be made: out of memory", unmade=True)
+WRONG = Checked(0.5, Failure(Kind.WRONG, "wrong: relative error 5.0e-01"))
+HANGING = Checked(None, Failure(Kind.FAILED, "running it: no answer within 20 s"))
+UNMADE = Checked(None, Failure(Kind.UNMADE, "running it: the inputs could not be made: out of memory"))
 
 
 @pytest.mark.parametrize("failed", [WRONG, HANGING])
@@ -201,6 +203,25 @@ def test_without_memory_the_model_chooses() -> None:
     assert result.program.notes == ("0:0",) and result.remarks == ("nothing could be timed: out of memory",)
     clock = Failing({"0:1": 2.0, "0:2": 1.0}, checked={"0:0": short})
     assert tuned(single(1, 2, 3), FakePool(), clock).program.notes == ("0:2",)
+
+
+@pytest.mark.parametrize("kind", [Kind.WRONG, Kind.MEMORY, Kind.UNMADE, Kind.FATAL, Kind.FAILED])
+@pytest.mark.parametrize("text", ["wrong", "out of memory", "fatal: a fault", "spills", "does not fit", "not compiled in time"])
+def test_what_becomes_of_a_candidate_does_not_depend_on_the_words(kind: Kind, text: str) -> None:
+    """A driver or a library may say anything."""
+    result = tuned(single(1, 2), FakePool(), Failing({"0:1": 5.0}, checked={"0:0": Checked(None, Failure(kind, text))}))
+    if kind is Kind.UNMADE:
+        assert result.program.notes == ("0:0",) and result.remarks == (f"not all could be timed: {text}",) and not result.dropped
+        return
+    assert result.program.notes == ("0:1",) and [entry.dropped for entry in result.entries] == ["", text]
+    told = {Kind.MEMORY: (), Kind.WRONG: (f"a candidate was {text}: 0:0",)}
+    assert result.remarks == told.get(kind, (f"a candidate was dropped: {text}: 0:0",))
+    alone = Failing({}, checked={"0:0": Checked(None, Failure(kind, text))})
+    if kind is Kind.MEMORY:
+        assert tuned(single(1), FakePool(), alone).program.notes == ("0:0",), "it may have room where nothing is compared"
+    else:
+        with pytest.raises(CleaveError, match=f"no candidate can run on h200: {text}"):
+            tuned(single(1), FakePool(), alone)
 
 
 def test_times_of_zero_decide_nothing_and_break_nothing() -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 import torch
 
+from cleave.choosing import workload_of
+from cleave.extents import extent
+from cleave.graph import Axis, Graph, Input, Symbol
 from cleave.runtime import timer
 from cleave.runtime.build import Built
-from cleave.runtime.clock import NO_MEMORY, SENT_WHOLE, Checked, described, stored
+from cleave.runtime.clock import SENT_WHOLE, Checked, Workload, described, stored
+from cleave.runtime.failure import NO_MEMORY
 from cleave.runtime.timer import Timer, answer, compared, made
 from cleave.targets.triton_python import TritonFile
 
@@ -54,6 +59,69 @@ def test_a_large_mask_with_infinities_is_kept() -> None:
     assert torch.equal(made(described(tensor), CPU, 0), tensor)
 
 
+CAUSAL = torch.zeros(5, 7).masked_fill(torch.ones(5, 7).tril().bool().logical_not(), -torch.inf)
+LIKE = {
+    "numbers": torch.randn(5, 7),
+    "causal mask": CAUSAL,
+    "half causal mask": CAUSAL.half(),
+    "bf16 causal mask": CAUSAL.bfloat16(),
+    "strided mask": CAUSAL.t().contiguous().t(),
+    "repeated mask": CAUSAL[:, 3:4].expand(5, 7),
+    "all -inf": torch.full((5, 7), -torch.inf),
+    "all inf": torch.full((5, 7), torch.inf),
+    "both": torch.full((5, 7), torch.inf).index_fill(0, torch.tensor([2]), -torch.inf),
+    "nan": torch.full((5, 7), torch.nan),
+    "one nan": torch.randn(5, 7).index_fill(1, torch.tensor([2]), torch.nan),
+    "too large for f32": torch.full((5, 7), 1e300, dtype=torch.float64),
+    "whose square is too large": torch.randn(5, 7) * 1e30,
+    "least": torch.full((5, 7), torch.finfo(torch.float32).min),
+    "constant": torch.full((5, 7), 3.0),
+    "none": torch.zeros(0, 7),
+    "none at all": torch.zeros(0, 0),
+    "one": torch.tensor([[-torch.inf]]),
+}
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (11, 16), (3, 2), (1, 1), (12, 3), (0, 7)])
+@pytest.mark.parametrize("name", LIKE)
+def test_floats_of_another_shape_are_like_those_given(name: str, shape: tuple[int, int]) -> None:
+    """Whatever they are: normal numbers where there is a mean and a deviation, else the same again and again."""
+    tensor = LIKE[name]
+    copy = made(described(tensor, shape), CPU, 0)
+    assert copy.shape == shape and copy.is_contiguous() and copy.dtype == tensor.dtype
+    if tensor.numel() == 0 or torch.stack(torch.std_mean(tensor.float(), correction=0)).isfinite().all():
+        assert copy.isfinite().all()
+        return
+    for row in range(shape[0]):
+        for column in range(shape[1]):
+            assert torch.equal(copy[row, column].nan_to_num(7.0), tensor[row % len(tensor), column % tensor.shape[1]].nan_to_num(7.0))
+
+
+KINDS = {
+    "integers": torch.arange(35).reshape(5, 7),
+    "booleans": CAUSAL.isfinite(),
+    "short integers": torch.arange(35).reshape(5, 7).int(),
+}
+
+
+@pytest.mark.parametrize("name", [*LIKE, *KINDS])
+def test_a_workload_can_be_made_of_anything(name: str) -> None:
+    """At the hints where everything is floats, else at the sizes of the example."""
+    tensor = {**LIKE, **KINDS}[name]
+    sizes: dict[str, int] = dict(zip(("m", "n"), tensor.shape, strict=True))
+    symbols = (Symbol("m", hints=(12,)), Symbol("n", hints=(9,)))
+    axes = (Axis("m", extent("m")), Axis("n", extent("n")))
+    graph = Graph("rows", symbols, axes, (Input("x", ("m", "n"), "f32", "m n"),), (), ())
+    workload = workload_of(graph, [tensor], sizes, 0)
+    (data,) = workload.inputs
+    copy = made(data, CPU, 0)
+    if name in KINDS:
+        assert torch.equal(copy, tensor) and workload.symbols == sizes
+    else:
+        assert copy.shape == (12, 9) and workload.symbols == {"m": 12, "n": 9}
+        assert bool(copy.isfinite().all()) == bool(tensor.isfinite().all())
+
+
 def test_rounding_passes_and_errors_do_not() -> None:
     exact = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
     error, wrong = compared([exact.half()], [exact], 1e-3)
@@ -85,7 +153,57 @@ def test_rest_is_answered_without_a_workload(ready: bool, kept: int, monkeypatch
     assert answer(None, ("rest",)) == (None, kept)
 
 
-class Graph:
+class Loaded:
+    """Stands for a program that is loaded: every run gives the next of the results, the last again."""
+
+    def __init__(self, results: list[float]) -> None:
+        self.left = results
+
+    def fitted(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return inputs
+
+    def results(self) -> list[torch.Tensor]:
+        return [torch.zeros(3)]
+
+    def run(self, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+        results[0].fill_(self.left.pop(0) if len(self.left) > 1 else self.left[0])
+
+    def spoil(self) -> None: ...
+
+
+@pytest.mark.parametrize("known", ["given", "computed", "no memory", "no reference", "no graph"])
+def test_that_what_is_right_is_not_known_comes_with_every_answer(known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of right programs, and of those that differ from the first."""
+
+    def evaluate(*_: Any) -> list[torch.Tensor]:
+        if known == "no memory":
+            raise torch.OutOfMemoryError("tried to allocate")
+        return [torch.ones(3)]
+
+    programs = {0: Loaded([1.0]), 1: Loaded([1.0]), 2: Loaded([2.0])}
+    for place, name, value in (
+        (torch.cuda, "synchronize", lambda: None),
+        (torch.cuda, "empty_cache", lambda: None),
+        (torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None)),
+        (timer, "CudaBound", lambda plan, *_: programs[plan]),
+        (timer, "evaluate", evaluate),
+        (timer, "has_reference", lambda graph: known != "no reference"),
+        (Timer, "_captured", lambda self, graph: contextlib.nullcontext()),
+    ):
+        monkeypatch.setattr(place, name, value)
+    own = Timer.__new__(Timer)
+    expected = (described(torch.ones(3)),) if known == "given" else ()
+    graph = None if known == "no graph" else cast(Any, "graph")
+    own.workload, own.device, own.inputs = Workload((), {}, graph, 1e-3, 0, expected=expected), CPU, []
+    own.graphs, own.results, own.expected = {}, None, None
+    own.unknown = own._reference()
+    answers = [own._prepared(number, Built(TritonFile("", {}, cast(Any, (number,))), {})) for number in programs]
+    assert [bool(answer.failure) for answer in answers] == [False, False, True] and answers[2].wrong
+    why = {"no memory": "there is no memory to compute it"}.get(known, "it is not known how to compute it")
+    assert {answer.unknown for answer in answers} == {"" if known in ("given", "computed") else why}
+
+
+class Capture:
     """Stands for a graph whose capture fails in the end, where anything did in it."""
 
     def __init__(self) -> None:
@@ -108,11 +226,11 @@ def test_what_failed_in_a_capture_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(timer, "_stream", lambda device: None)
     own = Timer.__new__(Timer)
     own.device = CPU
-    graph = Graph()
+    graph = Capture()
     with own._captured(cast(Any, graph)):
         graph.calls.append("run")
     assert graph.calls == ["begin", "run", "end"]
-    failing = Graph()
+    failing = Capture()
     with pytest.raises(torch.OutOfMemoryError), own._captured(cast(Any, failing)):
         failing.failed = True
         raise torch.OutOfMemoryError("tried to allocate")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
+from cleave import choosing
 from cleave.errors import CleaveError
 from cleave.runtime import candidates
 from cleave.runtime.binary import Binary
+from cleave.runtime.build import Built
 from cleave.runtime.cache import Store
+from cleave.runtime.clock import Checked
 from cleave.runtime.machine_code import UnreadableError
 from cleave.runtime.tuner import Budget, Tuner
 from cleave.schedule.candidates import OVERLAPS
+from cleave.schedule.program import Program
 from cleave.schedule.targets import TARGETS
 
 from .made_up_space import H200, FakeClock, FakePool, FakeSpace, single, tuned
@@ -173,6 +181,86 @@ def test_other_settings_have_other_times(tmp_path: Path) -> None:
     clock = FakeClock({"0:0": 20})
     Tuner(single(10), H200, "sm_90", FakePool(), clock, Budget(), store, "elsewhere", now=lambda: clock.seconds).tune()
     assert clock.prepared == ["0:0"]
+
+
+def test_what_another_compiler_made_is_compared_and_timed_again(tmp_path: Path) -> None:
+    """The same kernels: whatever else makes their machine code differ, the old comparison says nothing of it."""
+    store, times = Store(tmp_path), {"0:0": 20.0, "0:1": 30.0}
+    assert tuned(single(10, 11), FakePool(), FakeClock(times), store).program.notes == ("0:0",)
+    for compiler in ("newer", "another"):
+        clock = FakeClock(times, wrong=frozenset(["0:0"]))
+        result = tuned(single(10, 11), FakePool(compiler=compiler), clock, store)
+        assert clock.prepared == ["0:0", "0:1"]
+        assert result.program.notes == ("0:1",) and any("wrong" in remark for remark in result.remarks)
+        again = FakeClock(times)
+        tuned(single(11), FakePool(compiler=compiler), again, store)
+        assert again.prepared == ["0:0"], "what was wrong has no time"
+    known = FakeClock(times)
+    assert tuned(single(10, 11), FakePool(), known, store).program.notes == ("0:0",) and not known.prepared
+
+
+def test_one_kernel_that_is_made_anew_makes_the_time_of_the_whole_unknown(tmp_path: Path) -> None:
+    @dataclass
+    class Newer(FakePool):
+        def submit(self, program: Program, architecture: str, wanted: Sequence[int] | None = None, store: Store | None = None) -> Any:
+            self.compiler = "newer" if wanted == [1] else ""
+            return super().submit(program, architecture, wanted, store)
+
+    store, space = Store(tmp_path), FakeSpace([[[10.0], [5.0]]])
+    for pool, prepared in ((FakePool(), 1), (FakePool(), 0), (Newer(), 1), (Newer(), 0)):
+        clock = FakeClock({"0:0,0": 20.0})
+        tuned(space, pool, clock, store)
+        assert len(clock.prepared) == prepared
+
+
+@pytest.mark.parametrize("changed", ["gpu", "processors", "driver", "torch", "cuda", "architecture", "target"])
+def test_times_depend_on_the_machine_and_the_libraries(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that a library computes has no machine code of ours: torch's version stands for it."""
+    properties = SimpleNamespace(name="H200", multi_processor_count=132)
+    before = choosing.setting_of("h200", "sm_90", properties)
+    assert before == choosing.setting_of("h200", "sm_90", properties)
+    for place, name, value, what in (
+        (properties, "name", "H100", "gpu"),
+        (properties, "multi_processor_count", 114, "processors"),
+        (choosing, "nvidia_driver", lambda: "999.1", "driver"),
+        (torch, "__version__", "99.0", "torch"),
+        (torch.version, "cuda", "99.0", "cuda"),
+    ):
+        if what == changed:
+            monkeypatch.setattr(place, name, value)
+    target, architecture = "h100" if changed == "target" else "h200", "sm_80" if changed == "architecture" else "sm_90"
+    assert choosing.setting_of(target, architecture, properties) != before
+
+
+@dataclass
+class Unsure(FakeClock):
+    """Compares with the first program alone, for a reason; with what is right what is run `later`."""
+
+    reason: str = "there is no memory to compute it"
+    later: frozenset[str] = frozenset()
+
+    def prepare(self, number: int, built: Built) -> Checked:
+        found = super().prepare(number, built)
+        return found if self.prepared[-1] in self.later else replace(found, unknown=self.reason)
+
+
+def test_without_a_reference_that_is_told_and_told_again_of_times_from_before(tmp_path: Path) -> None:
+    """However candidates came by their times, and though they were wrong; what was compared with what is right does not count."""
+    store, times = Store(tmp_path), {"0:0": 20.0, "0:1": 30.0, "0:2": 40.0}
+    why = "there is no memory to compute it"
+
+    def told(count: int, why: str = why) -> str:
+        return f"compared with the first that ran, as what is right is not known: {count} candidates ({why})"
+
+    assert tuned(single(10, 11), FakePool(), Unsure(times), store).remarks == (told(2),)
+    assert tuned(single(10, 11), FakePool(), FakeClock(times), store).remarks == (told(2),), "known times"
+    assert tuned(single(10, 11, 12), FakePool(), FakeClock(times), store).remarks == (told(2),)
+    wrong = tuned(single(10, 11, 12), FakePool(), Unsure(times, frozenset(["0:1"]), later=frozenset(["0:0"])))
+    assert wrong.remarks[-1] == told(2) and "wrong" in wrong.remarks[0]
+    assert tuned(single(10, 11), FakePool(), FakeClock(times)).remarks == ()
+    other = "it is not known how to compute it"
+    both = tuned(single(10, 11, 12, 13), FakePool(), Unsure({**times, "0:3": 50.0}, reason=other), store).remarks
+    assert both == (told(2), told(1, other))
 
 
 def test_time_is_bounded() -> None:

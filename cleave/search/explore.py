@@ -107,7 +107,7 @@ def explore(graph: Graph, options: SearchOptions, watch: Watch = unwatched) -> E
     caps = close(egraph, rules, Budget(most, options.applications, options.seconds), watch)
     if egraph.dropped:
         caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
-    for name, count in sorted(rules.hits.items()):
+    for name, count in sorted(rules.limits.hits.items()):
         caps.append(f"{count} times a flat form was too long for all its {name}")
     if converted.opaque:
         caps.append(f"{converted.opaque} exps or logs nest too deep to be seen through")

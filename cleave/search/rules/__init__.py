@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..egraph import Call, EGraph, Exp
+from ..egraph import EGraph
+from ..forms import Call, Exp
 from ..movement import common_factors, exp_of_padding, take_inside
 from .functions import exp_of_sum, log_of_product
 from .limits import Limits

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..convert import counted
-from ..egraph import Call, EGraph, Exp
+from ..egraph import EGraph
+from ..forms import Call, Exp
 
 ONE = Fraction(1)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ..convert import counted
-from ..egraph import EGraph, Exp, Product
+from ..egraph import EGraph
+from ..forms import Exp, Product
 from .limits import Limits
 
 ONE = Fraction(1)

@@ -7,7 +7,8 @@ from fractions import Fraction
 from itertools import combinations
 
 from ..convert import counted, size_classes
-from ..egraph import EGraph, Product, Reduce, Sum
+from ..egraph import EGraph
+from ..forms import Product, Reduce, Sum
 from ..movement import sum_in_pieces
 from .limits import Limits
 from .sums import SumRules, bare_reductions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..convert import counted
-from ..egraph import EGraph, Reduce, Sum
+from ..egraph import EGraph
+from ..forms import Reduce, Sum
 from .limits import Limits
 
 ONE = Fraction(1)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from ..graph import Builder, Graph, Op
 from .flow import ancestors, in_order, signatures
 from .masks import position_of_input
+from .plan import Plan
 from .rules import constant_of, names
-from .shifts import Plan
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 

@@ -1,7 +1,7 @@
 """
 Refuse the names of single workloads in the engine.
 
-The search, the scheduler and the passes work on any tensor program, so their code never names one. Comments and docstrings
+The search, the scheduler, the dialects and the passes work on any tensor program, so their code never names one. Comments and docstrings
 may, to explain. Identifiers are taken apart at underscores and capitals.
 """
 
@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 WORDS = frozenset(("attention", "softmax", "flash", "rmsnorm", "layernorm", "swiglu"))
-FOLDERS = ("cleave/search", "cleave/schedule", "passes")
+FOLDERS = ("cleave/search", "cleave/schedule", "dialects", "passes")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

@@ -42,7 +42,8 @@ UNARY = (
 BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "floordiv", "mod", "and", "or")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 REDUCTIONS = ("sum", "max", "min")
-DTYPES = ("f16", "bf16", "f32", "f64", "i1", "i32", "i64", "index")
+FLOATS = ("f16", "bf16", "f32", "f64")
+DTYPES = (*FLOATS, "i1", "i32", "i64", "index")
 
 Attr: TypeAlias = "str | int | float | bool | Extent | tuple[Attr, ...]"
 

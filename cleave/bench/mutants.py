@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..graph import Attr, Builder, Graph, Op
+from ..graph import FLOATS, Attr, Builder, Graph, Op
 
 Make: TypeAlias = Callable[[Builder, tuple[int, ...]], int]
 """Adds operations in place of one, given its operands, and returns the position of the result."""
@@ -42,7 +42,6 @@ KINDS = {
 }
 """What is wrong in a mutant, by the name of the change: the first that fits."""
 ELEMENTWISE = ("exp", "log", "rsqrt", "sqrt", "silu", "sigmoid", "tanh", "neg", "sin", "cos", "gelu", "abs", "erf", "relu")
-FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from math import prod
 
+from ..graph import FLOATS
 from . import lanes
 from .indices import Indices
 from .lanes import Lane
@@ -16,7 +17,7 @@ from .nodes import REDUCING, Index, Node, axis_index
 from .problem import Problem
 from .program import Buffer, Carried, Either, For, Load, TileType, Var, When
 from .roles import Dim, Plan
-from .statements import FLOATS, INFINITY, Scope, Value, widest_float, work_dtype
+from .statements import INFINITY, Scope, Value, widest_float, work_dtype
 
 LOG2E = 1.4426950408889634
 LARGEST = 3e38

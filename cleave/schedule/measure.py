@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from ..graph import FLOATS
 from .hazards import reads
-from .nodes import FLOATS
 from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait, When
 from .program import walk as statements_of
 from .sizes import Sizes

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..graph import Graph
+from ..graph import FLOATS, Graph
 from .attributes import axis_pairs
-from .bounded import FLOATS
 from .closure import Budget, close
 from .convert import Converted, convert, copies, degenerate
 from .cost import volume

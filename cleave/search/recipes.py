@@ -11,10 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from ..graph import Attr, Builder, Graph, Op, Output
+from ..graph import FLOATS, Attr, Builder, Graph, Op, Output
 from .dimensions import Dimension, dimensions
 from .egraph import EGraph
-from .meaning import FLOATS, evaluate, operation, truncates
+from .meaning import evaluate, operation, truncates
 from .values import Space, Value
 
 Key: TypeAlias = int

@@ -11,9 +11,9 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import AxisName, AxisNames, AxisPairs, Operand, Operands
-from cleave.dialects.alg.types import FLOATS, Bound, Result, Step, TensorType, TypedNumber
+from cleave.dialects.alg.types import Bound, Result, Step, TensorType, TypedNumber
 from cleave.extents import NAME, Extent
-from cleave.graph import Attr, Axis, result_axes
+from cleave.graph import FLOATS, Attr, Axis, result_axes
 
 
 class AxisScope(IRDLOperation, ABC):

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..graph import FLOATS, Attr, Builder, Graph, Op
+from ..graph import FLOATS, REDUCTIONS, Attr, Builder, Graph, Op
 
 Make: TypeAlias = Callable[[Builder, tuple[int, ...]], int]
 """Adds operations in place of one, given its operands, and returns the position of the result."""
@@ -294,7 +294,7 @@ def _of_reductions(graph: Graph, op: Op) -> Iterator[tuple[str, Make]]:
             rest = tuple(other for other in axes if other != axis)
             yield f"not over {axis}", _same(op, op.kind, *range(len(op.args)), attr=(*op.attr[:-1], rest))
     if op.kind == "reduce":
-        for kind in ("sum", "max", "min"):
+        for kind in REDUCTIONS:
             if kind != op.attr[0]:
                 yield f"{kind} for {op.attr[0]}", _same(op, "reduce", 0, attr=(kind, axes))
         yield "reduction dropped", lambda b, args: _filled(b, op, args[0])

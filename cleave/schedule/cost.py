@@ -13,7 +13,7 @@ from math import prod
 
 from .measure import Measure
 from .raster import covered
-from .targets import Target
+from .targets import WARP_GROUP_ROWS, Target
 
 SHARED_RATE = 200e9
 LATENCY = 0.9e-6
@@ -32,7 +32,7 @@ The share of the lesser of dots and vector work that the other does not hide. Mo
 where a warp-group dot has fewer rows than its warps take, so that they exchange what is reduced, where the next loads begin only when a
 step ends, and where all warps wait for one copy; less where blocks take turns. Fitted by hand to 122 timed kernels, most with exponentials.
 """
-WARP_GROUP, ROWS_PER_WARP, GROUP_ROWS = 4, 16, 64
+WARP_GROUP, ROWS_PER_WARP = 4, 16
 UNEVEN_TAIL = 0.5
 """The share of the longest program beyond the average that multiprocessors wait for at the end, where long programs may come last."""
 START = 1.5e-6
@@ -212,7 +212,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
 def _overlap_loss(walk: Measure, num_warps: int, num_stages: int, blocks: int) -> float:
     """The share of the lesser of dots and vector work that is not hidden."""
     loss = OVERLAP_LOSS + (SEVERAL_BLOCKS if blocks > 1 else ONE_GROUP if num_warps <= WARP_GROUP else 0.0)
-    loss += TOO_FEW_ROWS if GROUP_ROWS <= walk.rows < ROWS_PER_WARP * num_warps else 0.0
+    loss += TOO_FEW_ROWS if WARP_GROUP_ROWS <= walk.rows < ROWS_PER_WARP * num_warps else 0.0
     loss += TWO_STAGES if num_stages <= 2 and walk.longest > 1 else 0.0
     return loss + (BOXED if walk.descriptors and num_warps > WARP_GROUP else 0.0)
 

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ..graph import FLOATS
+from ..graph import ELEMENT_BYTES, FLOATS
 from .hazards import reads
 from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait, When
 from .program import walk as statements_of
 from .sizes import Sizes
+from .targets import WARP_GROUP_ROWS
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 4}
+BYTES = {**ELEMENT_BYTES, "index": 4}
+"""What an element takes in memory or registers, an index as much as an integer of 32 bits."""
 EXPENSIVE = (
     "exp",
     "exp2",
@@ -286,9 +288,9 @@ class Measure:
             self.chained[id(out)] = len(self.exact)
             self.exact.append((rows * columns, over))
         else:
-            self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
+            self.counts.dots += flops * (1.0 if rows >= WARP_GROUP_ROWS else 1.6)
         width = BYTES[a.type.dtype]
-        self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
+        self.counts.shared += (rows * over + over * columns * max(1, rows // WARP_GROUP_ROWS)) * width * trips
         if acc is None or id(acc) not in self.updated:
             self.widest = max(self.widest, _elements(out) * 4)
         else:
@@ -411,7 +413,7 @@ def _integer(kind: str, args: Sequence[int], place: float) -> int:
 
 
 def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
-    """The variables that reach a dot unchanged or by a reorder, and whether the dot has the 64 rows of a warp-group instruction."""
+    """The variables that reach a dot unchanged or by a reorder, and whether the dot has the rows of a warp-group instruction."""
     made: dict[int, Statement] = {}
     wanted: list[tuple[Var, bool]] = []
 
@@ -421,7 +423,7 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
                 case For(body=inner) | When(body=inner) | Last(body=inner):
                     scan(inner)
                 case Dot(a=a, b=b, out=out):
-                    wide = out.type.dims[-2][1] >= 64
+                    wide = out.type.dims[-2][1] >= WARP_GROUP_ROWS
                     wanted.extend(((a, wide), (b, wide)))
                 case Let(out=out):
                     made[id(out)] = statement

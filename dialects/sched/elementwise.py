@@ -38,6 +38,7 @@ from cleave.assembly import (
 )
 from cleave.dialects.sched.types import TileType, Word, check_within, parse_tile, print_tail, tile_of
 from cleave.dialects.simplifies import Simplifies
+from cleave.graph import PREDICATES
 
 
 class ElementwiseOp(IRDLOperation, ABC):
@@ -377,9 +378,6 @@ class BroadcastOp(UnaryOp):
     """The value repeated along the dimensions that it lacks."""
 
     name = "sched.broadcast"
-
-
-PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 @irdl_op_definition

@@ -93,7 +93,7 @@ KINDS = (
 )
 
 
-def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = KINDS) -> Gated:
+def gate(original: Graph, candidates: Sequence[Graph]) -> Gated:
     """
     Which candidates are about as accurate as the original.
 
@@ -105,7 +105,7 @@ def gate(original: Graph, candidates: Sequence[Graph], kinds: Sequence[Kind] = K
     stable = [stabilize(candidate) for candidate in candidates]
     dropped = {index: reason for index, candidate in enumerate(candidates) if (reason := misfit(original, candidate))}
     unchecked: set[int] = set()
-    for number, kind in enumerate(kinds):
+    for number, kind in enumerate(KINDS):
         probe = probe_graph(original, kind.sizes, keep)
         if _at(baseline, probe).elements() > _MOST_ELEMENTS:
             return Gated(tuple(range(len(candidates))), {}, tuple(range(len(candidates))))

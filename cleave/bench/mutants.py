@@ -93,17 +93,6 @@ def kinds(name: str) -> tuple[str, ...]:
     return tuple(next(kind for kind, pattern in KINDS.items() if re.match(pattern, change)) for change in joined)
 
 
-def first_order(graph: Graph) -> Iterator[Mutant]:
-    """Every mutant of one change."""
-    seen = {graph.ops}
-    for at in range(len(graph.ops)):
-        for name, make in changes(graph, at):
-            made = changed(graph, at, make)
-            if made is not None and made.ops not in seen:
-                seen.add(made.ops)
-                yield Mutant(f"{name} at %{at}", made)
-
-
 def changed(graph: Graph, at: int, make: Make) -> Graph | None:
     """The graph with one operation made otherwise; None where the rest or the results no longer fit."""
     builder = Builder(graph.name, graph.symbols, graph.axes, graph.inputs)

@@ -271,16 +271,3 @@ def space(
 def _full(entry: tuple[str, Candidate]) -> tuple[str, Candidate]:
     name, candidate = entry
     return name, candidate if candidate.ranked else replace(candidate, ranked=[(choice,) for choice in candidate.choices])
-
-
-def candidates(
-    graphs: Sequence[Graph],
-    sizes: Mapping[str, int],
-    dynamic: frozenset[str],
-    target: Target,
-    options: ScheduleOptions | None = None,
-    count: int = 8,
-) -> list[Program]:
-    """The most promising programs, the best first, at most `count`; arguments and errors as for `cleave.schedule.schedule`."""
-    found = space(graphs, sizes, dynamic, target, options)
-    return [found.program(trial) for trial in found.trials(count)]

@@ -36,7 +36,7 @@ ALIKE = 0.1
 """By what part every further trial with the same plans counts as slower than estimated."""
 LIVE = 0.6
 """The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
-TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, library=True, compare=True)
+TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, gathered=True, library=True, compare=True)
 """What is worth timing, though the model does not prefer it."""
 MODELLED = ScheduleOptions(library=True, compare=True, ranges=False)
 """What is worth planning where nothing is timed: no kernels that only their times can speak for."""

@@ -344,7 +344,7 @@ class Fusion:
         beside = self._beside(best)
         forms = self._forms(self.tried[best.cuts]) if best.cuts in self.tried else []
         own = [form for form in forms if len(form.groups) != len(best.groups)]
-        if forms and self.options.diagonal and (whole := self._gathered(forms[0])) is not None:
+        if forms and self.options.gathered and (whole := self._gathered(forms[0])) is not None:
             own.append(whole)
         known = {best.cuts, *(entry.cuts for entry in beside)}
         rest = sorted((entry for entry in self.tried.values() if entry.cuts not in known), key=lambda entry: entry.seconds)

@@ -45,6 +45,12 @@ BRANCHES = 0.5
 """The share of the steps of a loop that are taken to run a branch where it is not known."""
 SECOND_READ = 0.25
 """What a second read of the same tile costs in cache traffic: most of it is still in the first-level cache."""
+CAST, REDUCED, ADDRESSED = 0.5, 1.5, 0.25
+"""The elementwise operations that a cast counts as, an element that is reduced, and the address of an element that is loaded."""
+FEW_ROWS = 1.6
+"""How much longer a dot takes that has too few rows for a warp-group instruction."""
+LEAST_RUN = 64
+"""The fewest bytes in a row that memory moves."""
 
 
 @dataclass(slots=True)
@@ -185,7 +191,7 @@ class Measure:
                     if id(value) in self.scalars:
                         self.scalars[id(out)] = self.scalars[id(value)]
                         self.sources[id(out)] = self._from((value,))
-                    self.counts.work += 1.5 * _elements(value) * trips
+                    self.counts.work += REDUCED * _elements(value) * trips
                 case Dot(a=a, b=b, out=out, acc=acc):
                     self._dot(a, b, out, acc, trips)
                 case For():
@@ -232,7 +238,7 @@ class Measure:
         size = _elements(op.out) * trips
         if op.kind in EXPENSIVE:
             self.counts.exps += size
-        self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
+        self.counts.work += size * (CAST if op.kind == "cast" else 1.0)
         if op.out.type.dims in self.kept and any(id(arg) in self.updated for arg in op.args):
             self.updated.add(id(op.out))
             return
@@ -257,7 +263,7 @@ class Measure:
         if op.descriptor:
             self.descriptors.add(op.buffer.name)
         else:
-            self.counts.work += _elements(op.out) * trips * 0.25
+            self.counts.work += _elements(op.out) * trips * ADDRESSED
         size = _elements(op.out) * BYTES[op.buffer.dtype]
         wide = self.operands.get(id(op.out))
         if wide is None and self.carried and id(op.out) in self.streamed:
@@ -288,7 +294,7 @@ class Measure:
             self.chained[id(out)] = len(self.exact)
             self.exact.append((rows * columns, over))
         else:
-            self.counts.dots += flops * (1.0 if rows >= WARP_GROUP_ROWS else 1.6)
+            self.counts.dots += flops * (1.0 if rows >= WARP_GROUP_ROWS else FEW_ROWS)
         width = BYTES[a.type.dtype]
         self.counts.shared += (rows * over + over * columns * max(1, rows // WARP_GROUP_ROWS)) * width * trips
         if acc is None or id(acc) not in self.updated:
@@ -370,12 +376,12 @@ def measure(kernel: Kernel, sizes: Sizes, ordered: str = "") -> Measure:
 
 
 def _moved(buffer: Buffer, index: Sequence[tuple[str, Var]], elements: int) -> int:
-    """Bytes that memory moves for so many elements: at least 64 for each run of elements that lie together."""
+    """Bytes that memory moves for so many elements: at least `LEAST_RUN` for each run of elements that lie together."""
     amount = elements * BYTES[buffer.dtype]
     places = zip(index, _strides(buffer, index), strict=True)
     together = [prod(size for _, size in var.type.dims) for (_, var), stride in places if stride == 1]
     run = max(together, default=0) * BYTES[buffer.dtype]
-    return amount * 64 // run if 0 < run < 64 else amount
+    return amount * LEAST_RUN // run if 0 < run < LEAST_RUN else amount
 
 
 def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | None]:

@@ -8,13 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 
+from ..graph import UNARY
 from .dimensions import Dimension
 from .effort import Effort
 from .explore import Exploration
 from .recipes import Key, Recipe, Recipes
 from .watch import Watch
 
-UNARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "sin", "cos", "erf")
+FUNCTIONS = tuple(kind for kind in UNARY if kind != "not")
+"""Of one number: only floats are operands."""
 DEPTH = 2
 """New values on a path of a detour."""
 MOST_PAIRS = 60_000
@@ -38,7 +40,7 @@ class Trying:
         self.high = tuple(max(column) for column in columns)
         kinds = {op.kind for op in recipes.graph.ops}
         self.subtracts = not kinds.isdisjoint(("sub", "neg"))
-        self.unary = tuple(kind for kind in UNARY if kind in kinds)
+        self.unary = tuple(kind for kind in FUNCTIONS if kind in kinds)
         sums = [op.attr[-1] for op in recipes.graph.ops if op.kind in ("reduce", "contract")]
         self.summed = recipes.graph.ordered({str(axis) for axes in sums if isinstance(axes, tuple) for axis in axes})
 

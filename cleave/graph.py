@@ -42,7 +42,13 @@ UNARY = (
 BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "floordiv", "mod", "and", "or")
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 REDUCTIONS = ("sum", "max", "min")
-DTYPES = ("f16", "bf16", "f32", "f64", "i1", "i32", "i64", "index")
+FLOATS = ("f16", "bf16", "f32", "f64")
+"""The element types that are floats."""
+DTYPES = (*FLOATS, "i1", "i32", "i64", "index")
+ELEMENT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8}
+"""What an element takes in memory. How an index is held is for those to say who hold some."""
+DEFAULT_HINT = 1024
+"""The size that a symbol without hints is taken to have."""
 
 Attr: TypeAlias = "str | int | float | bool | Extent | tuple[Attr, ...]"
 

@@ -19,10 +19,9 @@ from math import prod
 from typing import cast
 
 from .extents import Extent
-from .graph import BINARY, UNARY, Attr, Axis, Builder, Graph, Input, Op, Output, without_dead_code
+from .graph import BINARY, FLOATS, UNARY, Attr, Axis, Builder, Graph, Input, Op, Output, without_dead_code
 from .layouts import layout_axes
 from .schedule.measure import BYTES
-from .schedule.nodes import FLOATS
 
 MOVES = ("rename", "split", "merge", "slice", "index", "pad")
 LEAVES = ("input", "constant", "size", "iota")

@@ -22,13 +22,11 @@ from cleave.bridge.sched import module_of
 from cleave.dialects.alg import GraphOp
 from cleave.errors import CleaveError
 from cleave.explanation import explain
-from cleave.graph import Graph
+from cleave.graph import DEFAULT_HINT, Graph
 from cleave.schedule import ScheduleOptions, Target, schedule, space, split_symbols, target
 from cleave.schedule.candidates import TIMED
 from cleave.schedule.explain import explained
 from cleave.schedule.program import Program
-
-DEFAULT_HINT = 1024
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 from cleave.algebra.probes import Probe, results
 from cleave.bridge.alg import graph_op, graphs_of
 from cleave.dialects.alg import GraphOp
-from cleave.graph import Graph, Input, Op, Output
+from cleave.graph import FLOATS, Graph, Input, Op, Output
 from cleave.layouts import layout_axes
 from cleave.passes.alg_bind import AlgBindPass
 from cleave.passes.alg_superoptimize import AlgSuperoptimizePass
-from cleave.reference.dtypes import FLOATS, Array
+from cleave.reference.dtypes import Array
 from cleave.weights import divided, restricted
 from tests.alg_programs import graph_from, parsed
 from tests.random_programs.test_random_programs import close

@@ -34,15 +34,6 @@ def degrees(graph: Graph) -> tuple[Mapping[int, int], ...]:
     return tuple({shift: int(power) for shift, power in factor.items()} for factor in factors)
 
 
-def shift_terms(graph: Graph) -> tuple[Mapping[int, Fraction], ...]:
-    """
-    The multiple of each shift that every value has as an additive term: x - m has {m: -1}.
-
-    Raises: ValueError as `degrees`.
-    """
-    return tuple(_infer(graph)[1])
-
-
 def combined(parts: Sequence[tuple[Mapping[int, Fraction], Fraction]]) -> Powers:
     """The sum of maps, each times a number, without what cancels."""
     out: Powers = {}

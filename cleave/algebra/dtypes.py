@@ -15,9 +15,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ..graph import Graph, Op, without_dead_code
+from ..graph import FLOATS, Graph, Op, without_dead_code
 
-FLOATS = ("f16", "bf16", "f32", "f64")
 INTEGERS = frozenset(("i32", "i64", "index"))
 MOVES = ("rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
 

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..graph import Builder, Graph, Op
+from ..graph import FLOATS, Builder, Graph, Op
 from .flow import ancestors, in_order, signatures
 from .masks import position_of_input
+from .plan import Plan
 from .rules import constant_of, names
-from .shifts import Plan
-
-_FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def _passed_on(graph: Graph, op: Op, index: int, later: frozenset[int]) -> froze
             return _without(graph, later, names(op.attr[1]))
         case "add" | "sub" | "neg":
             return later
-        case "cast" if op.dtype in _FLOATS:
+        case "cast" if op.dtype in FLOATS:
             return later
         case "div" if index == 0:
             return later
@@ -129,7 +127,7 @@ def _parts(graph: Graph, factor: int) -> frozenset[int]:
     op = graph.ops[factor]
     if _never_zero(graph, factor):
         return frozenset()
-    own = frozenset((factor,) if op.dtype in (*_FLOATS, "i1") else ())
+    own = frozenset((factor,) if op.dtype in (*FLOATS, "i1") else ())
     return own.union(*(_parts(graph, part) for part in _product_of(op)))
 
 

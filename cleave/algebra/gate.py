@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Graph, misfit
-from ..reference.dtypes import FLOATS, Array, rounded
+from ..graph import FLOATS, Graph, misfit
+from ..reference.dtypes import Array, rounded
 from .probes import Probe, chunked, counted_axes, probe_graph, random_inputs, results, structured_axes
 from .stabilize import stabilize
 

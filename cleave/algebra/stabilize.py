@@ -27,8 +27,9 @@ from .degrees import Powers, combined, degrees
 from .factors import hidden_exponentials, mask_by_factors
 from .flow import in_order, signatures
 from .masks import mask_inside, position_of_input
+from .plan import Plan
 from .rules import constant_of
-from .shifts import Plan, note, plan_shifts
+from .shifts import note, plan_shifts
 
 _UNCONFIRMED = "note: exp: shifted as its powers cancel, not confirmed by numbers: the program is too large, or its sizes belong together"
 

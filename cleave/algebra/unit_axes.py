@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ..graph import Attr, Builder, Graph, Op
+from ..graph import FLOATS, Attr, Builder, Graph, Op
 from ..layouts import without_axes
-from .dtypes import FLOATS, MOVES
+from .dtypes import MOVES
 
 _REARRANGING = frozenset(MOVES) - {"shift"}
 """Operations that name axes to make others of them."""

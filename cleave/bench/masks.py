@@ -82,11 +82,11 @@ def documents(q: Tensor, k: Tensor, v: Tensor, ids: Tensor) -> Tensor:
     return _masked(q, k, v, ids[:, None] == ids[None, :])
 
 
-def document_ids(length: int, count: int = DOCUMENTS) -> Callable[[torch.Generator], Tensor]:
+def document_ids(length: int) -> Callable[[torch.Generator], Tensor]:
     """Documents one after another, of random lengths that sum to the whole."""
 
     def whole(generator: torch.Generator) -> Tensor:
-        cuts = torch.randperm(length - 1, generator=generator, device=generator.device)[: count - 1].sort().values + 1
+        cuts = torch.randperm(length - 1, generator=generator, device=generator.device)[: DOCUMENTS - 1].sort().values + 1
         return torch.bucketize(torch.arange(length, device=generator.device), cuts, right=True).to(torch.int32)
 
     return whole

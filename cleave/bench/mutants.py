@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..graph import Attr, Builder, Graph, Op
+from ..graph import FLOATS, REDUCTIONS, Attr, Builder, Graph, Op
 
 Make: TypeAlias = Callable[[Builder, tuple[int, ...]], int]
 """Adds operations in place of one, given its operands, and returns the position of the result."""
@@ -42,7 +42,6 @@ KINDS = {
 }
 """What is wrong in a mutant, by the name of the change: the first that fits."""
 ELEMENTWISE = ("exp", "log", "rsqrt", "sqrt", "silu", "sigmoid", "tanh", "neg", "sin", "cos", "gelu", "abs", "erf", "relu")
-FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +91,6 @@ def kinds(name: str) -> tuple[str, ...]:
         else:
             joined.append(change)
     return tuple(next(kind for kind, pattern in KINDS.items() if re.match(pattern, change)) for change in joined)
-
-
-def first_order(graph: Graph) -> Iterator[Mutant]:
-    """Every mutant of one change."""
-    seen = {graph.ops}
-    for at in range(len(graph.ops)):
-        for name, make in changes(graph, at):
-            made = changed(graph, at, make)
-            if made is not None and made.ops not in seen:
-                seen.add(made.ops)
-                yield Mutant(f"{name} at %{at}", made)
 
 
 def changed(graph: Graph, at: int, make: Make) -> Graph | None:
@@ -295,7 +283,7 @@ def _of_reductions(graph: Graph, op: Op) -> Iterator[tuple[str, Make]]:
             rest = tuple(other for other in axes if other != axis)
             yield f"not over {axis}", _same(op, op.kind, *range(len(op.args)), attr=(*op.attr[:-1], rest))
     if op.kind == "reduce":
-        for kind in ("sum", "max", "min"):
+        for kind in REDUCTIONS:
             if kind != op.attr[0]:
                 yield f"{kind} for {op.attr[0]}", _same(op, "reduce", 0, attr=(kind, axes))
         yield "reduction dropped", lambda b, args: _filled(b, op, args[0])

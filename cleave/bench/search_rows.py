@@ -167,9 +167,9 @@ def measure(rows: Sequence[Row] = ROWS) -> Iterator[Found]:
         yield _apart(_row, row.name)
 
 
-def growth(layers: Sequence[int] = GROWTH) -> dict[int, float]:
-    """Seconds of processor time of the search of blocks of so many layers, each in a process of its own."""
-    return {count: _apart(_block, count) for count in layers}
+def growth() -> dict[int, float]:
+    """Seconds of processor time of the search of blocks of as many layers as `GROWTH` has, each in a process of its own."""
+    return {count: _apart(_block, count) for count in GROWTH}
 
 
 def _apart(function: Callable[[Given], Answer], argument: Given) -> Answer:

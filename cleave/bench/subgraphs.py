@@ -72,6 +72,8 @@ def latent_decode(q: Tensor, kv: Tensor, q_rotary: Tensor, k_rotary: Tensor) -> 
     return torch.softmax(logits / math.sqrt(LATENT_DIMENSION), dim=-1) @ kv
 
 
+HEADS = 32
+"""Query heads of attention."""
 LATENT_DIMENSION = 192
 
 
@@ -165,8 +167,8 @@ def _kernels(attention: Attention) -> tuple[Contender, ...]:
     return (*attention.sdpa(), attention.flashinfer())
 
 
-def _heads(kv: int, heads: int = 32) -> tuple[Contender, ...]:
-    return _kernels(Attention(_batch_of_one, _first, shared=kv != heads))
+def _heads(kv: int) -> tuple[Contender, ...]:
+    return _kernels(Attention(_batch_of_one, _first, shared=kv != HEADS))
 
 
 LATENT_SCALE = 1 / math.sqrt(LATENT_DIMENSION)
@@ -188,13 +190,13 @@ def _both(phase: Phase, every: tuple[int, ...], quick: tuple[int, ...]) -> tuple
 
     out = [
         made("matmul", matmul, {"x": "rows k", "w": "k n"}, {"k": 4096, "n": 4096}, "w"),
-        made("matmul_matmul", matmul_matmul, _QK, {"heads": 32, "keys": 4096, "d": 64}),
+        made("matmul_matmul", matmul_matmul, _QK, {"heads": HEADS, "keys": 4096, "d": 64}),
         made("matmul_rowsum", matmul_rowsum, {"x": "rows k", "w": "k n"}, {"k": 64, "n": 4096}, "w"),
         made("swiglu", swiglu, {"x": "rows k", "w1": "k n", "w2": "k n"}, {"k": 4096, "n": 14336}, "w1 w2", True),
         made("rmsnorm_matmul", rmsnorm_matmul, {"x": "rows k", "w": "k n"}, {"k": 4096, "n": 6144}, "w"),
     ]
-    for name, kv, d in (("mha", 32, 64), ("gqa", 8, 64), ("mqa", 1, 64), ("mha", 32, 128), ("gqa", 8, 128), ("mqa", 1, 128)):
-        sizes = {"heads": 32, "kv": kv, "keys": 4096, "d": d}
+    for name, kv, d in (("mha", HEADS, 64), ("gqa", 8, 64), ("mqa", 1, 64), ("mha", HEADS, 128), ("gqa", 8, 128), ("mqa", 1, 128)):
+        sizes = {"heads": HEADS, "kv": kv, "keys": 4096, "d": d}
         only_paper = d == 64 and name != "gqa"
         out.append(Subgraph(f"{name}_d{d}", phase, attention, _KV, sizes, every, quick, contenders=_heads(kv), only_paper=only_paper))
     return tuple(out)

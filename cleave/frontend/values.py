@@ -15,9 +15,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from ..algebra.dtypes import FLOATS
 from ..errors import CleaveError
-from ..graph import UNARY
+from ..graph import FLOATS, UNARY
 from . import reach
 from .atoms import Atom, Atoms, Dim
 from .sizes import Size, equal, product, quotient

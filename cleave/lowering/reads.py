@@ -18,7 +18,7 @@ from xdsl.ir import Block, SSAValue
 
 from cleave.dialects import sched
 from cleave.lowering.tensors import Tensor
-from cleave.schedule.hazards import WARP_GROUP_ROWS
+from cleave.schedule.targets import WARP_GROUP_ROWS
 
 Parts = Mapping[SSAValue, tuple[Tensor, Tensor]]
 """Of an index tile its start and its lanes."""

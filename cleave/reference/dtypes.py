@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..graph import FLOATS
+
 Array: TypeAlias = NDArray[Any]
 
-FLOATS = ("f16", "bf16", "f32", "f64")
 TOLERANCES: Mapping[str, float] = {"f16": 1e-3, "bf16": 8e-3, "f32": 2e-5, "f64": 2e-5}
 """The relative error (norm of the difference over that of the result) a kernel may have, by the narrowest float of the program."""
 _INTEGERS: dict[str, type[np.generic]] = {"i1": np.bool_, "i32": np.int32, "i64": np.int64, "index": np.int64}

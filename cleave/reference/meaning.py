@@ -15,9 +15,9 @@ import numpy as np
 
 from .. import graph as algebra
 from ..extents import Extent
-from ..graph import Attr, Axis
+from ..graph import FLOATS, Attr, Axis
 from .contraction import contraction
-from .dtypes import FLOATS, Array, held_in, identity, poison, rounded
+from .dtypes import Array, held_in, identity, poison, rounded
 from .elementwise import BINARY, COMPARE, UNARY, guarded_div
 from .tensors import Named, existing
 

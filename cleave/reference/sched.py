@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from cleave.extents import sizes_of
+from cleave.graph import FLOATS
 from cleave.layouts import axis_strides, contiguous_strides, memory_shape
-from cleave.reference.dtypes import FLOATS, Array, held_in, poison, rounded
+from cleave.reference.dtypes import Array, held_in, poison, rounded
 from cleave.reference.elementwise import BINARY, COMPARE, UNARY
 from cleave.schedule.program import (
     Allocate,

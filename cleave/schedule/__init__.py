@@ -1,6 +1,6 @@
 """From graphs to tile programs: roles, tiles, partition and cost. Knows no IR."""
 
-from .candidates import Space, Trial, candidates, space
+from .candidates import Space, Trial, space
 from .chunks import split_symbols
 from .kernels import ScheduleOptions
 from .prediction import Prediction
@@ -14,7 +14,6 @@ __all__ = [
     "Space",
     "Target",
     "Trial",
-    "candidates",
     "schedule",
     "space",
     "split_symbols",

@@ -36,7 +36,7 @@ ALIKE = 0.1
 """By what part every further trial with the same plans counts as slower than estimated."""
 LIVE = 0.6
 """The share of the estimate that loops within ranges are taken to need, in the order of trials: some of what they walk is masked."""
-TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, library=True, compare=True)
+TIMED = ScheduleOptions(peel=True, boxes=True, diagonal=True, orders=True, bounds=True, gathered=True, library=True, compare=True)
 """What is worth timing, though the model does not prefer it."""
 MODELLED = ScheduleOptions(library=True, compare=True, ranges=False)
 """What is worth planning where nothing is timed: no kernels that only their times can speak for."""
@@ -271,16 +271,3 @@ def space(
 def _full(entry: tuple[str, Candidate]) -> tuple[str, Candidate]:
     name, candidate = entry
     return name, candidate if candidate.ranked else replace(candidate, ranked=[(choice,) for choice in candidate.choices])
-
-
-def candidates(
-    graphs: Sequence[Graph],
-    sizes: Mapping[str, int],
-    dynamic: frozenset[str],
-    target: Target,
-    options: ScheduleOptions | None = None,
-    count: int = 8,
-) -> list[Program]:
-    """The most promising programs, the best first, at most `count`; arguments and errors as for `cleave.schedule.schedule`."""
-    found = space(graphs, sizes, dynamic, target, options)
-    return [found.program(trial) for trial in found.trials(count)]

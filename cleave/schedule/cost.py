@@ -13,7 +13,7 @@ from math import prod
 
 from .measure import Measure
 from .raster import covered
-from .targets import Target
+from .targets import WARP_GROUP_ROWS, Target
 
 SHARED_RATE = 200e9
 LATENCY = 0.9e-6
@@ -32,7 +32,14 @@ The share of the lesser of dots and vector work that the other does not hide. Mo
 where a warp-group dot has fewer rows than its warps take, so that they exchange what is reduced, where the next loads begin only when a
 step ends, and where all warps wait for one copy; less where blocks take turns. Fitted by hand to 122 timed kernels, most with exponentials.
 """
-WARP_GROUP, ROWS_PER_WARP, GROUP_ROWS = 4, 16, 64
+WARP_GROUP, ROWS_PER_WARP = 4, 16
+"""Warps of a warp group, and the rows of a dot that each of them makes."""
+VECTOR_LOSS = 0.3
+"""The share of the lesser of exponentials and other elementwise work that the other does not hide."""
+UNHIDDEN = 0.1
+"""The share of what all but the slowest of units, memory, cache and latency need that the slowest does not hide."""
+CACHED = 0.7
+"""The part of the second-level cache that holds what is read until it is read again."""
 UNEVEN_TAIL = 0.5
 """The share of the longest program beyond the average that multiprocessors wait for at the end, where long programs may come last."""
 START = 1.5e-6
@@ -47,6 +54,10 @@ MOST_REGISTERS = 255
 """Registers of a thread."""
 LEAST_SHARE, UNIT, THREADS = 0.75, 8, 2048
 """The least part of what a thread seems to need that its registers are bounded to, of what bounds are multiples, and the most threads."""
+HELD = 1.5
+"""Bytes of registers that a program is taken to need at once for each byte of its widest tile, beside what loops carry."""
+SPILLED = 1.5
+"""What exact dots that spill count as, as a multiple of the registers there are."""
 FEW_REGISTERS = 32
 """Registers of a thread for addresses and the like."""
 SLACK, RESERVED = 2048, 1024
@@ -102,7 +113,7 @@ class Resources:
 
     def share(self, target: Target) -> float:
         """The largest of the needs, as a multiple of what there is."""
-        return max(self.registers / MOST_REGISTERS, self.shared / target.shared, 1.5 if self.spills else 0.0)
+        return max(self.registers / MOST_REGISTERS, self.shared / target.shared, SPILLED if self.spills else 0.0)
 
     def spelled(self, target: Target) -> str:
         """What there is too little of, for people."""
@@ -117,7 +128,7 @@ class Resources:
 def resources(walk: Measure, num_warps: int, num_stages: int, target: Target, most: int = 0) -> Resources:
     """What a measured kernel needs of a machine at these warps and stages; a thread has at most so many registers, if that is not 0."""
     threads = num_warps * target.warp
-    held = int((walk.carried + max(1.5 * walk.widest, walk.behind)) / 4 / threads)
+    held = int((walk.carried + max(HELD * walk.widest, walk.behind)) / 4 / threads)
     registers = held + FEW_REGISTERS + (LAST_REGISTERS if walk.arrivals else 0)
     # Triton pipelines what a warp-group dot reads in as many buffers as stages, everything else in one fewer.
     ahead = max(1, num_stages - 1)
@@ -177,7 +188,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
     each = target.multiprocessors
     dots = max(counts.dots * each / target.dot_rate + counts.dots32 * each / target.dot32_rate, counts.shared / SHARED_RATE)
     exps, work = counts.exps * each / target.exp_rate, counts.work * each / target.alu_rate * 2
-    vector = max(exps, work) + 0.3 * min(exps, work)
+    vector = max(exps, work) + VECTOR_LOSS * min(exps, work)
     busy = max(dots, vector) + _overlap_loss(walk, num_warps, num_stages, blocks) * min(dots, vector)
     largest = "dots" if dots >= vector else "exponentials" if exps > work else "elementwise work"
     rounds = float(-(-programs // target.multiprocessors))
@@ -201,7 +212,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
         "latency": START + waves * (chain - START) if walk.kernel.persistent else waves * chain,
     }
     bound = max(times, key=lambda name: times[name])
-    seconds = times[bound] + 0.1 * sum(value for name, value in times.items() if name != bound) + target.launch
+    seconds = times[bound] + UNHIDDEN * sum(value for name, value in times.items() if name != bound) + target.launch
     seconds += (1 if walk.kernel.persistent else waves) * len(walk.descriptors) * DESCRIBE
     if walk.arrivals:
         seconds += _last_seconds(walk, programs, target)
@@ -212,7 +223,7 @@ def estimate(walk: Measure, num_warps: int, num_stages: int, target: Target, mos
 def _overlap_loss(walk: Measure, num_warps: int, num_stages: int, blocks: int) -> float:
     """The share of the lesser of dots and vector work that is not hidden."""
     loss = OVERLAP_LOSS + (SEVERAL_BLOCKS if blocks > 1 else ONE_GROUP if num_warps <= WARP_GROUP else 0.0)
-    loss += TOO_FEW_ROWS if GROUP_ROWS <= walk.rows < ROWS_PER_WARP * num_warps else 0.0
+    loss += TOO_FEW_ROWS if WARP_GROUP_ROWS <= walk.rows < ROWS_PER_WARP * num_warps else 0.0
     loss += TWO_STAGES if num_stages <= 2 and walk.longest > 1 else 0.0
     return loss + (BOXED if walk.descriptors and num_warps > WARP_GROUP else 0.0)
 
@@ -251,7 +262,7 @@ def _memory_bytes(walk: Measure, unique: Mapping[str, float], concurrent: int, p
         written += sum(min(unique[name], amount * programs / walk.arrivals) for name, amount in moved)
     reads = walk.counts.reads
     once = sum(min(unique[name], amount * programs) for name, amount in reads.items())
-    if once <= 0.7 * target.l2:
+    if once <= CACHED * target.l2:
         return written + once
     tiles = covered([walk.grid[dim.dim] for dim in walk.kernel.grid], concurrent, walk.kernel.group)
     shared = {dim.dim: count for dim, count in zip(walk.kernel.grid, tiles, strict=True)}

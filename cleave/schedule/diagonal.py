@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 from ..graph import Attr, Axis, Builder, Graph
 from .buffers import fresh
-from .loops import KernelEmitter
 from .nodes import REDUCING, Node
 from .problem import Problem
 from .reductions import SMALLEST_DOT, dot_sides
 from .roles import Dim, Plan
 from .statements import InfeasibleError
+from .whole import KernelEmitter
 
 MOST_ROWS = 64
 """The most rows of a tile of which a product with themselves is worth it."""

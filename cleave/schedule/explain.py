@@ -15,6 +15,8 @@ from .kernels import Choice
 
 ALIKE = 0.005
 """The share that estimates differ by, below which they say nothing."""
+MOST = 8
+"""The schedules that are explained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,10 @@ class Considered:
     reason: str
 
 
-def explained(space: Space, count: int = 8) -> list[Considered]:
+def explained(space: Space) -> list[Considered]:
     """The schedule that the model likes best, then those that would be timed next, by their estimates."""
     first, *others = space.trials(ALL)
-    rest = sorted(others[: max(count - 1, 0)], key=lambda trial: trial.seconds)
+    rest = sorted(others[: MOST - 1], key=lambda trial: trial.seconds)
     best = space.choices(first)
     out = [_considered(space, first, f"least estimate; {_limits(best)}" if _least(first, others) else f"preferred; {_limits(best)}")]
     out += [_considered(space, trial, _difference(best, first, space.choices(trial), trial)) for trial in rest]

@@ -27,6 +27,10 @@ SMALL = 16
 DEEPEST = 4
 FARTHEST = 1.6
 WORST_DETOUR = 1.5
+GAIN = 0.98
+"""What part of a partition's time a better one takes at most: what is closer says nothing."""
+REDONE, SLOW = 1.3, 3
+"""How many times the operations that are needed, and the time that is needed at least, more cuts may help from."""
 
 
 @dataclass(slots=True)
@@ -205,7 +209,7 @@ class Fusion:
         for _ in candidates:
             if not self._may_gain(found):
                 break
-            limit = 0.98 * found.seconds
+            limit = GAIN * found.seconds
             moves = [tuple(sorted({*found.cuts, cut})) for cut in candidates if cut not in found.cuts]
             moves += [tuple(other for other in found.cuts if other != cut) for cut in found.cuts if cut not in self.forced]
             better: Candidate | None = None
@@ -260,7 +264,7 @@ class Fusion:
                 least += 2.0 * sizes.hint_product(graph.ordered(axes))
         done = sum(choice.cost.dot_flops for choice in found.choices)
         floor = max(self._floor(found.cuts), least / self.target.dot_rate)
-        return done > 1.3 * least or found.seconds > 3 * floor
+        return done > REDONE * least or found.seconds > SLOW * floor
 
     def _floor(self, cuts: Sequence[int]) -> float:
         """A bound from below on the time of a partition: launches, and every argument, result and cut moved once."""
@@ -344,7 +348,7 @@ class Fusion:
         beside = self._beside(best)
         forms = self._forms(self.tried[best.cuts]) if best.cuts in self.tried else []
         own = [form for form in forms if len(form.groups) != len(best.groups)]
-        if forms and self.options.diagonal and (whole := self._gathered(forms[0])) is not None:
+        if forms and self.options.gathered and (whole := self._gathered(forms[0])) is not None:
             own.append(whole)
         known = {best.cuts, *(entry.cuts for entry in beside)}
         rest = sorted((entry for entry in self.tried.values() if entry.cuts not in known), key=lambda entry: entry.seconds)

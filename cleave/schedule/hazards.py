@@ -29,11 +29,12 @@ from typing import Literal, TypeAlias
 
 from ..runtime.versions import triton_version
 from .program import Dot, For, Kernel, Last, Let, Load, Reduce, Release, Statement, Store, Var, Wait, When, walk
-from .targets import Target
+from .targets import WARP_GROUP_ROWS, Target
 
 WAITS_SINCE = (3, 9)
 """The first version of Triton whose assembler keeps operands of running instructions."""
-WARP_GROUP_ROWS, STEP = 64, 16
+STEP = 16
+"""Summed elements of a warp-group instruction."""
 SEPARATE = ("evict_last", "evict_first")
 """Cache hints that tell apart loads of the same."""
 Use: TypeAlias = Literal["registers", "dot", "warp-group dot"]

@@ -45,7 +45,8 @@ class ScheduleOptions:
     With `peel`, loops may have a body without masks beside the masked one, or branch past masks; with `boxes`, dots may load by descriptor;
     with `diagonal`, sums of products in loops with dots may be dots; with `orders`, the tiles of products of matrices that take the machine
     more than one round may be run in other orders (see `cleave.schedule.raster`); with `bounds`, threads may have fewer registers than they
-    seem to need. With `ranges`, loops may be bounded by ranges of masks that are data.
+    seem to need; with `gathered`, a kernel may do the work of all that reads its results, and what else that reads. With `ranges`, loops
+    may be bounded by ranges of masks that are data.
 
     With `library`, plain products of two buffers may be left to a library; with `compare` as well, that is kept beside the best kernel to
     be timed, whatever the model finds. With `rounded`, products of two inputs of 16 bits may be stored as these, as PyTorch rounds them.
@@ -64,6 +65,7 @@ class ScheduleOptions:
     rounded: bool = True
     orders: bool = False
     bounds: bool = False
+    gathered: bool = False
     ranges: bool = True
 
 

@@ -26,8 +26,6 @@ from typing import TypeVar
 from ..extents import Extent, extent
 from .buffers import fresh
 from .diagonal import emitter_of
-from .emit import Emitter
-from .loops import KernelEmitter
 from .nodes import axis_index
 from .pieces import SMALLEST, in_pieces
 from .plans import parallel_axes
@@ -35,6 +33,7 @@ from .problem import Problem
 from .program import Buffer, Carried, Kernel, Last
 from .roles import Dim, Pieces, Plan, Role, power_of_two
 from .statements import Scope, Value
+from .whole import KernelEmitter
 
 PER_THREAD = (32, 64)
 """Elements of the largest tile of the second part that a thread may hold; rows are walked in tiles that keep to it."""
@@ -66,7 +65,7 @@ class Counter:
 class _LastEmitter(KernelEmitter):
     """Emits the second part within what the last program runs; sizes and starts are those of the first part."""
 
-    def __init__(self, problem: Problem, plan: Plan, outer: Emitter) -> None:
+    def __init__(self, problem: Problem, plan: Plan, outer: KernelEmitter) -> None:
         super().__init__(problem, plan)
         self.outer = outer
         self.root = Scope(parent=outer.root)

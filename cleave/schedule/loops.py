@@ -33,7 +33,7 @@ from .roles import Dim
 from .statements import INFINITY, InfeasibleError, Scope, Value, work_dtype
 
 
-class KernelEmitter(Emitter):
+class LoopEmitter(Emitter):
     """An emitter with its reductions."""
 
     def elementwise(self, node: Node, home: Scope) -> Value:

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from ..graph import ELEMENT_BYTES, FLOATS
 from .hazards import reads
-from .nodes import FLOATS
 from .program import Buffer, Dot, For, Kernel, Last, Let, Load, Range, Reduce, Release, Statement, Store, Var, Wait, When
 from .program import walk as statements_of
 from .sizes import Sizes
+from .targets import WARP_GROUP_ROWS
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 4}
+BYTES = {**ELEMENT_BYTES, "index": 4}
+"""What an element takes in memory or registers, an index as much as an integer of 32 bits."""
 EXPENSIVE = (
     "exp",
     "exp2",
@@ -43,6 +45,12 @@ BRANCHES = 0.5
 """The share of the steps of a loop that are taken to run a branch where it is not known."""
 SECOND_READ = 0.25
 """What a second read of the same tile costs in cache traffic: most of it is still in the first-level cache."""
+CAST, REDUCED, ADDRESSED = 0.5, 1.5, 0.25
+"""The elementwise operations that a cast counts as, an element that is reduced, and the address of an element that is loaded."""
+FEW_ROWS = 1.6
+"""How much longer a dot takes that has too few rows for a warp-group instruction."""
+LEAST_RUN = 64
+"""The fewest bytes in a row that memory moves."""
 
 
 @dataclass(slots=True)
@@ -183,7 +191,7 @@ class Measure:
                     if id(value) in self.scalars:
                         self.scalars[id(out)] = self.scalars[id(value)]
                         self.sources[id(out)] = self._from((value,))
-                    self.counts.work += 1.5 * _elements(value) * trips
+                    self.counts.work += REDUCED * _elements(value) * trips
                 case Dot(a=a, b=b, out=out, acc=acc):
                     self._dot(a, b, out, acc, trips)
                 case For():
@@ -230,7 +238,7 @@ class Measure:
         size = _elements(op.out) * trips
         if op.kind in EXPENSIVE:
             self.counts.exps += size
-        self.counts.work += size * (0.5 if op.kind == "cast" else 1.0)
+        self.counts.work += size * (CAST if op.kind == "cast" else 1.0)
         if op.out.type.dims in self.kept and any(id(arg) in self.updated for arg in op.args):
             self.updated.add(id(op.out))
             return
@@ -255,7 +263,7 @@ class Measure:
         if op.descriptor:
             self.descriptors.add(op.buffer.name)
         else:
-            self.counts.work += _elements(op.out) * trips * 0.25
+            self.counts.work += _elements(op.out) * trips * ADDRESSED
         size = _elements(op.out) * BYTES[op.buffer.dtype]
         wide = self.operands.get(id(op.out))
         if wide is None and self.carried and id(op.out) in self.streamed:
@@ -286,9 +294,9 @@ class Measure:
             self.chained[id(out)] = len(self.exact)
             self.exact.append((rows * columns, over))
         else:
-            self.counts.dots += flops * (1.0 if rows >= 64 else 1.6)
+            self.counts.dots += flops * (1.0 if rows >= WARP_GROUP_ROWS else FEW_ROWS)
         width = BYTES[a.type.dtype]
-        self.counts.shared += (rows * over + over * columns * max(1, rows // 64)) * width * trips
+        self.counts.shared += (rows * over + over * columns * max(1, rows // WARP_GROUP_ROWS)) * width * trips
         if acc is None or id(acc) not in self.updated:
             self.widest = max(self.widest, _elements(out) * 4)
         else:
@@ -368,12 +376,12 @@ def measure(kernel: Kernel, sizes: Sizes, ordered: str = "") -> Measure:
 
 
 def _moved(buffer: Buffer, index: Sequence[tuple[str, Var]], elements: int) -> int:
-    """Bytes that memory moves for so many elements: at least 64 for each run of elements that lie together."""
+    """Bytes that memory moves for so many elements: at least `LEAST_RUN` for each run of elements that lie together."""
     amount = elements * BYTES[buffer.dtype]
     places = zip(index, _strides(buffer, index), strict=True)
     together = [prod(size for _, size in var.type.dims) for (_, var), stride in places if stride == 1]
     run = max(together, default=0) * BYTES[buffer.dtype]
-    return amount * 64 // run if 0 < run < 64 else amount
+    return amount * LEAST_RUN // run if 0 < run < LEAST_RUN else amount
 
 
 def _strides(buffer: Buffer, index: Sequence[tuple[str, Var]]) -> list[int | None]:
@@ -411,7 +419,7 @@ def _integer(kind: str, args: Sequence[int], place: float) -> int:
 
 
 def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
-    """The variables that reach a dot unchanged or by a reorder, and whether the dot has the 64 rows of a warp-group instruction."""
+    """The variables that reach a dot unchanged or by a reorder, and whether the dot has the rows of a warp-group instruction."""
     made: dict[int, Statement] = {}
     wanted: list[tuple[Var, bool]] = []
 
@@ -421,7 +429,7 @@ def _dot_operands(body: Sequence[Statement]) -> dict[int, bool]:
                 case For(body=inner) | When(body=inner) | Last(body=inner):
                     scan(inner)
                 case Dot(a=a, b=b, out=out):
-                    wide = out.type.dims[-2][1] >= 64
+                    wide = out.type.dims[-2][1] >= WARP_GROUP_ROWS
                     wanted.extend(((a, wide), (b, wide)))
                 case Let(out=out):
                     made[id(out)] = statement

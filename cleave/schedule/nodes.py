@@ -19,11 +19,10 @@ from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from ..extents import Extent, extent
-from ..graph import Attr, Graph, Op
+from ..graph import FLOATS, Attr, Graph, Op
 from .sizes import Sizes
 
 Where: TypeAlias = "tuple[tuple[str, Index], ...]"
-FLOATS = ("f16", "bf16", "f32", "f64")
 REDUCING = ("reduce", "contract", "shift")
 _NONE: Mapping[str, tuple[Index, ...]] = MappingProxyType({})
 

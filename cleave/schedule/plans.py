@@ -19,6 +19,7 @@ from .pieces import SMALLEST
 from .problem import Problem
 from .relaxed import ROWS
 from .roles import Dim, Plan, Role, power_of_two
+from .targets import WARP_GROUP_ROWS
 
 LARGEST_WHOLE_DOT = 512
 LARGEST_WHOLE = 16384
@@ -34,7 +35,6 @@ FEW_PROGRAMS = 128
 """Programs that leave much of a machine idle where there are fewer."""
 LEAST_GRID = (16, 4, 1)
 LEAST_LOOPS = (16, 1)
-WARP_GROUP_ROWS = 64
 DEEP = 128 * 128
 """Elements of the largest tile of a plan for which more stages than usual may fit and be worth it."""
 

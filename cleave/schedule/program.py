@@ -274,7 +274,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """Host step: a library routine. `callee` is one of `LIBRARY_CALLEES`; `over` are the contracted axes."""
+    """Host step: a library routine. `callee` is `matmul`; `over` are the contracted axes."""
 
     callee: str
     out: str
@@ -282,7 +282,6 @@ class LibraryCall:
     over: tuple[str, ...] = ()
 
 
-LIBRARY_CALLEES = ("matmul",)
 Step: TypeAlias = Allocate | Launch | LibraryCall
 
 

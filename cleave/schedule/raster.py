@@ -20,9 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .measure import Measure
 from .program import Dot, For, Kernel, Load, walk
-from .targets import Target
-
-WARP_GROUP_ROWS = 64
+from .targets import WARP_GROUP_ROWS, Target
 
 
 def places(counts: Sequence[int], group: int = 0) -> Iterator[tuple[int, ...]]:

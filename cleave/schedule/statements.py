@@ -22,7 +22,6 @@ from .problem import Problem
 from .program import Let, Statement, TileType, Var
 from .roles import Dim, Plan
 
-FLOATS = ("f16", "bf16", "f32", "f64")
 INFINITY = float("inf")
 
 

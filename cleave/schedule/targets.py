@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WARP_GROUP_ROWS = 64
+"""Rows of a product that the four warps of a warp group make at least, on GPUs that have such instructions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

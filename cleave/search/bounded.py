@@ -14,9 +14,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..graph import Graph, Op
+from ..graph import FLOATS, Graph, Op
 
-FLOATS = ("f16", "bf16", "f32", "f64")
 EXPONENTS = tuple(Fraction(k, 2) for k in range(-8, 9) if k)
 
 

@@ -13,9 +13,10 @@ from ..graph import Graph
 from .attributes import whole
 from .closure import join, renamings
 from .edges import Found, build_edges, prune
-from .egraph import EGraph, Leaf, Node, operands
+from .egraph import EGraph
 from .explore import Exploration
 from .extraction import Chosen, Limits, extract
+from .forms import Leaf, Node, operands
 from .watch import Watch, unwatched
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import Attr, Builder, Graph, Op
+from ..graph import FLOATS, Attr, Builder, Graph, Op
 from .attributes import reduced_axes, whole
-from .bounded import FLOATS
 from .split import lone_chunk
 
 

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .egraph import EGraph, Product
+from .egraph import EGraph
 from .fields import Ints
+from .forms import Product
 from .rules import Rules
 from .values import Value
 from .watch import Watch, unwatched

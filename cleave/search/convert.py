@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from ..graph import DTYPES, Graph, Op
+from ..graph import DTYPES, FLOATS, Graph, Op
 from .attributes import axis_pairs, reduced_axes
-from .bounded import FLOATS, bounds, known_exponent, number, opaque, root_exponent
-from .egraph import Call, EGraph, Exp, Leaf
+from .bounded import bounds, known_exponent, number, opaque, root_exponent
+from .egraph import EGraph
+from .forms import Call, Exp, Leaf
 from .meaning import operation, truncates
 from .vanishing import divides_by_a_choice
 

@@ -16,10 +16,11 @@ from typing import Any
 import sympy
 
 from ..extents import Extent, from_sympy
-from ..graph import Graph, Op
+from ..graph import DEFAULT_HINT, ELEMENT_BYTES, Graph, Op
 
 SILENT = ("input", "constant", "size", "iota", "cast", "rename", "split", "merge", "slice", "index", "pad", "concat", "gather", "shift")
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i32": 4, "i64": 8, "index": 8}
+BYTES = {**ELEMENT_BYTES, "index": 8}
+"""What an element of an input or a result takes; an index as much as an integer of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,6 @@ def _joined(graph: Graph, axes: tuple[str, ...]) -> list[str]:
             out.remove(axis)
             out[out.index(chunk[1])] = chunk[0]
     return out
-
-
-DEFAULT_HINT = 1024
 
 
 def hinted_sizes(graph: Graph) -> dict[str, int]:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..graph import Graph, Op
-from .bounded import FLOATS, known_exponent
+from ..graph import FLOATS, Graph, Op
+from .bounded import known_exponent
 
 Dimension: TypeAlias = tuple[Fraction, ...]
 """The powers of the free factors."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from .attributes import is_maximum
 from .closure import Renaming, Triple, inverse_known
 from .cost import volume
-from .egraph import Call, Exp, Leaf, Product, Reduce, Sum
 from .explore import Exploration
+from .forms import Call, Exp, Leaf, Product, Reduce, Sum
 from .work import MULTIPLY_ADD, SIMPLE, TRANSCENDENTAL, TRANSCENDENTALS
 
 FREE = ("rename", "cast", "split", "merge", "index", "slice")

@@ -2,18 +2,9 @@
 Classes of equal values, and the expressions known for each.
 
 The law: a class *is* a value. An expression is evaluated when it is made, and joins the class that has its residues, or
-founds one; so equal expressions meet without any union, and every class keeps all the forms it was reached by. Forms are
-flat, so no rule has to know about associativity:
+founds one; so equal expressions meet without any union, and every class keeps all the forms it was reached by.
 
-- `product`: coefficient * class ** exponent * ..., exponents rational
-- `sum`: constant + coefficient * class + ...
-- `reduce`: sum over axes of a class
-- `exp` of a class
-- `leaf`: an operation without operands
-- `op`: any other operation of the graph language, with its attribute and dtype
-
-A node is a tuple, sorted and hashable. A class is an integer; an axis set is a bit mask in the graph's order. Constructors
-return None where the value does not exist at the sample points (a division by zero): then nothing is learnt.
+Constructors return None where the value does not exist at the sample points (a division by zero): then nothing is learnt.
 """
 
 from __future__ import annotations
@@ -21,61 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
 
-from ..graph import Attr
+from .forms import Call, Exp, Leaf, Node, Product, Reduce, Sum, operands
 from .keys import key_of, without_constant_axes
 from .values import Space, Value
 
 VIEWS = 8
 """How many product forms and how many sum forms a class keeps; further ones are dropped and counted."""
-
-
-class Product(NamedTuple):
-    """coefficient * product of class ** exponent, factors sorted by class."""
-
-    coefficient: Fraction
-    factors: tuple[tuple[int, Fraction], ...]
-
-
-class Sum(NamedTuple):
-    """constant + sum of coefficient * class, terms sorted by class."""
-
-    constant: Fraction
-    terms: tuple[tuple[int, Fraction], ...]
-
-
-class Reduce(NamedTuple):
-    """Sum of a class over the axes of a mask."""
-
-    mask: int
-    body: int
-
-
-class Exp(NamedTuple):
-    """exp of a class."""
-
-    body: int
-
-
-class Leaf(NamedTuple):
-    """An input, constant, size or iota."""
-
-    kind: str
-    attr: tuple[Attr, ...]
-    dtype: str
-
-
-class Call(NamedTuple):
-    """Any other operation."""
-
-    kind: str
-    attr: tuple[Attr, ...]
-    dtype: str
-    args: tuple[int, ...]
-
-
-Node: TypeAlias = Product | Sum | Reduce | Exp | Leaf | Call
 
 
 @dataclass(slots=True)
@@ -89,19 +32,6 @@ class Class:
     sums: list[Sum] = field(default_factory=list[Sum])
     reductions: list[Reduce] = field(default_factory=list[Reduce])
     users: dict[int, None] = field(default_factory=dict[int, None])
-
-
-def operands(node: Node) -> tuple[int, ...]:
-    """The classes a form is made of."""
-    match node:
-        case Product(_, pairs) | Sum(_, pairs):
-            return tuple(child for child, _ in pairs)
-        case Reduce(_, body) | Exp(body):
-            return (body,)
-        case Leaf():
-            return ()
-        case Call(args=args):
-            return args
 
 
 class EGraph:
@@ -143,8 +73,6 @@ class EGraph:
     def mask(self, c: int) -> int:
         """The axes a class varies over."""
         return self.classes[c].mask
-
-    # Making classes.
 
     def intern(self, value: Value) -> int:
         """The class of a value, new or found."""

@@ -15,8 +15,9 @@ from ..graph import Attr, Builder, Graph, Output
 from .attributes import whole
 from .convert import Converted
 from .edges import Edge
-from .egraph import Call, EGraph, Leaf, Product, Sum
+from .egraph import EGraph
 from .extraction import order
+from .forms import Call, Leaf, Product, Sum
 
 
 def emit(graph: Graph, egraph: EGraph, choices: Mapping[int, Edge], roots: Sequence[int], converted: Converted) -> Graph:

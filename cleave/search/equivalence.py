@@ -26,9 +26,9 @@ from numpy.typing import DTypeLike
 
 from ..algebra.probes import Probe, counted_axes, random_inputs, results, structured_axes
 from ..extents import extent
-from ..graph import Axis, Graph, Input
+from ..graph import FLOATS, Axis, Graph, Input
 from ..layouts import layout_axes
-from ..reference.dtypes import FLOATS, Array
+from ..reference.dtypes import Array
 from .chunk_order import together
 from .matching import matched, sizes_text
 from .split import lone_chunk

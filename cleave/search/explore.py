@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..graph import Graph
+from ..graph import FLOATS, Graph
 from .attributes import axis_pairs
-from .bounded import FLOATS
 from .closure import Budget, close
 from .convert import Converted, convert, copies, degenerate
 from .cost import volume
@@ -107,7 +106,7 @@ def explore(graph: Graph, options: SearchOptions, watch: Watch = unwatched) -> E
     caps = close(egraph, rules, Budget(most, options.applications, options.seconds), watch)
     if egraph.dropped:
         caps.append(f"{egraph.dropped} flat forms beyond the most a class keeps were dropped")
-    for name, count in sorted(rules.hits.items()):
+    for name, count in sorted(rules.limits.hits.items()):
         caps.append(f"{count} times a flat form was too long for all its {name}")
     if converted.opaque:
         caps.append(f"{converted.opaque} exps or logs nest too deep to be seen through")

@@ -16,10 +16,10 @@ from fractions import Fraction
 import numpy as np
 
 from ..extents import Extent, extent
-from ..graph import Attr, Graph, Op
+from ..graph import FLOATS, Attr, Graph, Op
 from .arithmetic import either
 from .attributes import axis_names, axis_pairs, reduced_axes, whole
-from .bounded import FLOATS, Bound, Facts, bound, facts, known_exponent, number, opaque, positive, root_exponent, with_facts
+from .bounded import Bound, Facts, bound, facts, known_exponent, number, opaque, positive, root_exponent, with_facts
 from .keys import Key, key_of, without_constant_axes
 from .values import Space, Value
 from .vanishing import divides_by_a_choice

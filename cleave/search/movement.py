@@ -19,7 +19,8 @@ from ..extents import Extent, from_sympy
 from ..graph import Attr
 from .attributes import axis_names
 from .convert import counted, size_classes
-from .egraph import Call, EGraph, Exp, Leaf, Node, Product, Reduce
+from .egraph import EGraph
+from .forms import Call, Exp, Leaf, Node, Product, Reduce
 from .meaning import placed
 from .pieces import whole_starts
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from ..graph import Attr
-from .egraph import Call, Exp, Leaf, Node, Product, Reduce, Sum, operands
 from .explore import Exploration
+from .forms import Call, Exp, Leaf, Node, Product, Reduce, Sum, operands
 
 
 def as_json(explorations: Mapping[str, Exploration]) -> str:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph import Graph
-from .cost import DEFAULT_HINT, axis_sizes
+from ..graph import DEFAULT_HINT, Graph
+from .cost import axis_sizes
 
 FEW = 16
 """Elements of an axis that is short: fewer would make it look as if it were not there."""

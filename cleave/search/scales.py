@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..graph import Builder, Graph
+from ..graph import FLOATS, Builder, Graph
 from .attributes import whole
-from .bounded import FLOATS
 from .cost import volume
 from .work import SIMPLE, work
 

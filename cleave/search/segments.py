@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..graph import Attr, Builder, Graph, Input, Op, Output
+from ..graph import FLOATS, Attr, Builder, Graph, Input, Op, Output
 from .attributes import whole
-from .bounded import FLOATS
 
 SILENT = ("input", "constant", "size", "iota", "cast")
 LEAST = 8

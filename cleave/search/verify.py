@@ -133,10 +133,9 @@ def unspoiled(graph: Graph, space: Space, known: Known | None = None) -> list[Va
 class Verifier:
     """Compares programs with one given program; its own values are computed once for every set of axes."""
 
-    def __init__(self, graph: Graph, seed: int, rounds: Sequence[Round] = ROUNDS) -> None:
+    def __init__(self, graph: Graph, seed: int) -> None:
         self.graph = graph
         self.seed = seed
-        self.rounds = rounds
         self._known: dict[tuple[int, tuple[Axis, ...]], _Draw] = {}
 
     def problem(self, other: Graph) -> str | None:
@@ -209,7 +208,7 @@ class Verifier:
 
     def _problem_in_fields(self, other: Graph) -> str | None:
         decided = 0
-        for number, round_ in enumerate(self.rounds):
+        for number, round_ in enumerate(ROUNDS):
             draw = self._draw(number, round_, other)
             space, values = draw.space, draw.values
             if values is None:

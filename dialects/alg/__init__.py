@@ -92,7 +92,6 @@ from cleave.dialects.alg.graph import (
     YieldOp,
 )
 from cleave.dialects.alg.types import (
-    FLOATS,
     AxisAttr,
     ExtentAttr,
     Predicate,
@@ -106,7 +105,6 @@ from cleave.dialects.alg.types import (
 )
 
 __all__ = [
-    "FLOATS",
     "OPERATIONS",
     "AbsOp",
     "AddOp",

@@ -13,10 +13,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import Literal, literal_attr, literal_of, names_attr, names_of
-from cleave.dialects.alg.base import AlgOp, AxisScope, Simplifies, need_float, need_integers, need_number
-from cleave.dialects.alg.types import FLOATS, ExtentAttr, Reduction, ReductionAttr, TensorType
+from cleave.dialects.alg.base import AlgOp, AxisScope, need_float, need_integers, need_number
+from cleave.dialects.alg.types import ExtentAttr, Reduction, ReductionAttr, TensorType
+from cleave.dialects.simplifies import Simplifies
 from cleave.extents import Extent, extent
-from cleave.graph import Attr
+from cleave.graph import FLOATS, Attr
 
 
 @irdl_op_definition

@@ -8,27 +8,12 @@ from typing import cast
 
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
-from xdsl.pattern_rewriter import RewritePattern
-from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import AxisName, AxisNames, AxisPairs, Operand, Operands
-from cleave.dialects.alg.types import FLOATS, Bound, Result, Step, TensorType, TypedNumber
+from cleave.dialects.alg.types import Bound, Result, Step, TensorType, TypedNumber
 from cleave.extents import NAME, Extent
-from cleave.graph import Attr, Axis, result_axes
-
-
-class Simplifies(HasCanonicalizationPatternsTrait):
-    """Patterns of `cleave.passes.alg_canonicalization`, for the pass `canonicalize`."""
-
-    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
-        from cleave.passes.alg_canonicalization import patterns_of
-
-        return patterns_of(op.name)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return ()
+from cleave.graph import FLOATS, Attr, Axis, result_axes
 
 
 class AxisScope(IRDLOperation, ABC):

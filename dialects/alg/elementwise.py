@@ -13,9 +13,10 @@ from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import Literal, literal_attr, literal_of, literal_text
-from cleave.dialects.alg.base import AlgOp, AxisScope, Simplifies, need_float, need_integers, need_number
-from cleave.dialects.alg.types import FLOATS, Predicate, PredicateAttr, TensorType
-from cleave.graph import Attr
+from cleave.dialects.alg.base import AlgOp, AxisScope, need_float, need_integers, need_number
+from cleave.dialects.alg.types import Predicate, PredicateAttr, TensorType
+from cleave.dialects.simplifies import Simplifies
+from cleave.graph import FLOATS, Attr
 
 
 @irdl_op_definition

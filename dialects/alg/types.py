@@ -42,9 +42,6 @@ from cleave.assembly import (
 from cleave.extents import NAME, Extent
 from cleave.graph import DTYPES, Axis, Symbol
 
-FLOATS = ("f16", "bf16", "f32", "f64")
-"""The element types that are floats."""
-
 _ELEMENT_TYPES: dict[str, TypeAttribute] = {
     "f16": f16,
     "bf16": bf16,

@@ -19,7 +19,6 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from cleave.dialects.sched.elementwise import (
-    PREDICATES,
     AbsOp,
     AddOp,
     AndOp,
@@ -101,7 +100,6 @@ from cleave.dialects.sched.tiles import (
 )
 from cleave.dialects.sched.types import (
     INDEX,
-    NAME,
     BufferType,
     TileType,
 )
@@ -175,8 +173,6 @@ __all__ = [
     "ELEMENTWISE",
     "INDEX",
     "LIBRARY_CALLEES",
-    "NAME",
-    "PREDICATES",
     "AbsOp",
     "AccessOp",
     "AddOp",

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -23,10 +23,8 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.parser import Parser
-from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import (
-    HasCanonicalizationPatternsTrait,
     Pure,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -39,19 +37,8 @@ from cleave.assembly import (
     parse_literal,
 )
 from cleave.dialects.sched.types import TileType, Word, check_within, parse_tile, print_tail, tile_of
-
-
-class Simplifies(HasCanonicalizationPatternsTrait):
-    """Patterns of `cleave.passes.sched_canonicalization`, for the pass `canonicalize`."""
-
-    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
-        from cleave.passes.sched_canonicalization import patterns_of
-
-        return patterns_of(op.name)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        return ()
+from cleave.dialects.simplifies import Simplifies
+from cleave.graph import PREDICATES
 
 
 class ElementwiseOp(IRDLOperation, ABC):
@@ -391,9 +378,6 @@ class BroadcastOp(UnaryOp):
     """The value repeated along the dimensions that it lacks."""
 
     name = "sched.broadcast"
-
-
-PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 @irdl_op_definition

@@ -24,7 +24,8 @@ from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect, Si
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import type_in_scope
-from cleave.dialects.sched.types import NAME, TileType, is_scalar_index, parse_defined, tile_of
+from cleave.dialects.sched.types import TileType, is_scalar_index, parse_defined, tile_of
+from cleave.extents import NAME
 
 
 @irdl_op_definition

@@ -27,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import Operand
 from cleave.dialects.sched.types import FLOAT_TYPES, TileType, Word, is_scalar_index, parse_defined, print_tail, spelled, tile_of
+from cleave.graph import REDUCTIONS
 
 
 @irdl_op_definition
@@ -73,7 +74,7 @@ class ReduceOp(IRDLOperation):
 
     def verify_(self) -> None:
         shape, out = tile_of(self.value).shape, tile_of(self.out)
-        if self.kind.data not in ("sum", "max", "min", "maxnum"):
+        if self.kind.data not in (*REDUCTIONS, "maxnum"):
             raise VerifyException(f"'{self.kind.data}' is not a reduction; use sum, max, min or maxnum")
         if self.kind.data == "maxnum" and not isinstance(tile_of(self.value).element, FLOAT_TYPES):
             raise VerifyException(f"maxnum is a reduction of floats, not of {tile_of(self.value).element}; use max")

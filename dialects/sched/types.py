@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from math import prod
 
@@ -40,8 +39,8 @@ from cleave.assembly import (
     names_attr,
     type_in_scope,
 )
+from cleave.extents import NAME
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 MOST_ELEMENTS = 1 << 20
 """The most elements of a tile, which is Triton's limit for a tensor."""
 FLOAT_TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from cleave.algebra.dtypes import assign_types, widest, widest_input_type
 from cleave.bridge.alg import Alternative, alternatives_op
-from tests.search.programs import Write, attention, ops_of
+from tests.search.programs import Write, attention
+from tests.search.questions import ops_of
 
 
 def test_contractions_get_the_type_asked_for_and_everything_else_f32() -> None:

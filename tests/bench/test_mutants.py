@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cleave.bench.judging import Judgement, judged, oracle
-from cleave.bench.mutants import KINDS, first_order, kinds, mutants
+from cleave.bench.mutants import KINDS, Mutant, changed, changes, kinds, mutants
 from cleave.bench.search_programs import attention, low_rank, root_norm_linear
 from cleave.bench.search_report import report
 from cleave.graph import Graph
@@ -74,6 +75,17 @@ def test_mutants_are_well_formed_distinct_and_the_same_for_a_seed(graph: Graph) 
         assert mutant.graph != graph
         assert mutant.graph.inputs == graph.inputs
         assert [o.layout for o in mutant.graph.outputs] == [o.layout for o in graph.outputs]
+
+
+def first_order(graph: Graph) -> Iterator[Mutant]:
+    """Every mutant of one change."""
+    seen = {graph.ops}
+    for at in range(len(graph.ops)):
+        for name, make in changes(graph, at):
+            made = changed(graph, at, make)
+            if made is not None and made.ops not in seen:
+                seen.add(made.ops)
+                yield Mutant(f"{name} at %{at}", made)
 
 
 @pytest.mark.parametrize(

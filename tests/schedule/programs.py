@@ -12,7 +12,7 @@ from cleave.graph import Axis, Builder, Graph, Input, Output, Symbol
 from cleave.layouts import layout_axes, memory_shape
 from cleave.reference import evaluate
 from cleave.reference.sched import run_program
-from cleave.schedule import TARGETS, ScheduleOptions, schedule
+from cleave.schedule import TARGETS, ScheduleOptions, Target, schedule, space
 from cleave.schedule.program import For, Kernel, Program
 
 H200 = TARGETS["h200"]
@@ -225,3 +225,16 @@ def agrees(
         expected = expected.reshape([extents[axis] if axis in axes else 1 for axis in order])
         expected = np.broadcast_to(expected, [extents[axis] for axis in order]).reshape(value.shape)
         np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+
+
+def candidates(
+    graphs: Sequence[Graph],
+    sizes: Mapping[str, int],
+    dynamic: frozenset[str],
+    target: Target,
+    options: ScheduleOptions | None = None,
+    count: int = 8,
+) -> list[Program]:
+    """The most promising programs, the best first, at most `count`; arguments and errors as for `cleave.schedule.space`."""
+    found = space(graphs, sizes, dynamic, target, options)
+    return [found.program(trial) for trial in found.trials(count)]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from cleave.graph import Graph, Symbol
-from cleave.schedule import ScheduleOptions, candidates
+from cleave.schedule import ScheduleOptions
 from cleave.schedule.program import For, Kernel, Let, Program, walk
 
-from .programs import H200, agrees, attention, loops, scheduled
+from .programs import H200, agrees, attention, candidates, loops, scheduled
 
 PEELED = ScheduleOptions(peel=True)
 

@@ -23,7 +23,6 @@ from cleave.schedule.cost import Cost
 from cleave.schedule.emit import MOST
 from cleave.schedule.fusion import Candidate
 from cleave.schedule.kernels import Choice
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import BRANCHES, Measure, measure
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.problem import Problem
@@ -31,6 +30,7 @@ from cleave.schedule.program import For, Kernel, Let, Load, Program, Statement, 
 from cleave.schedule.roles import Dim, Plan
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
+from cleave.schedule.whole import KernelEmitter
 
 from .programs import H200, INFINITY, Sketch, agrees, attention, scheduled, split_attention
 

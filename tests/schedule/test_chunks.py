@@ -9,11 +9,11 @@ import pytest
 from cleave.algebra import degrees
 from cleave.graph import Graph, Input, Symbol
 from cleave.reference import evaluate
-from cleave.schedule import TARGETS, ScheduleOptions, candidates, space, split_symbols
+from cleave.schedule import TARGETS, ScheduleOptions, space, split_symbols
 from cleave.schedule.chunks import aligned
 from cleave.schedule.program import Load, walk
 
-from .programs import H200, Sketch, agrees, loops, scheduled, split_attention
+from .programs import H200, Sketch, agrees, candidates, loops, scheduled, split_attention
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 7, 16])

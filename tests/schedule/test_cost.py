@@ -15,12 +15,12 @@ from cleave.schedule import TARGETS
 from cleave.schedule.chunks import Aligned
 from cleave.schedule.cost import DESCRIBE, START, estimate
 from cleave.schedule.descriptors import described
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import Measure, measure
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.problem import Problem
 from cleave.schedule.roles import Dim, Plan
 from cleave.schedule.sizes import Sizes
+from cleave.schedule.whole import KernelEmitter
 
 from .programs import H200, Input, Sketch, attention, norm_linear, scheduled
 

@@ -34,7 +34,7 @@ from cleave.schedule.statements import InfeasibleError
 from .programs import H200, Sketch, agrees
 from .test_plans import NO_COST
 
-FEW = ScheduleOptions(plans=40, ranked=16, diagonal=True, compare=True)
+FEW = ScheduleOptions(plans=40, ranked=16, diagonal=True, gathered=True, compare=True)
 
 
 def both(

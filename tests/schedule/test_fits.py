@@ -14,12 +14,12 @@ from cleave.schedule import TARGETS, ScheduleOptions, schedule
 from cleave.schedule.chunks import aligned
 from cleave.schedule.fusion import Candidate
 from cleave.schedule.kernels import Choice
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.plans import least_plans
 from cleave.schedule.program import Dot, walk
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
+from cleave.schedule.whole import KernelEmitter
 
 from .programs import Sketch, agrees, attention, linear_attention, norm_linear
 from .test_plans import NO_COST

@@ -8,9 +8,9 @@ import pytest
 from cleave.reference.evaluate import evaluate
 from cleave.reference.sched import run_program
 from cleave.runtime.execute import execute
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import Measure
 from cleave.schedule.roles import Dim, Plan
+from cleave.schedule.whole import KernelEmitter
 
 from .programs import INFINITY, Input, Sketch, agrees, scheduled
 from .test_branching import planned, work_of

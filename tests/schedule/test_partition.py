@@ -8,7 +8,7 @@ import pytest
 
 from cleave.algebra import degrees
 from cleave.graph import Graph
-from cleave.schedule import ScheduleOptions, candidates
+from cleave.schedule import ScheduleOptions
 from cleave.schedule.chunks import Aligned, aligned
 from cleave.schedule.fusion import Fusion
 from cleave.schedule.partition import cut_candidates, grounded, operand_cuts, products, source_of
@@ -16,7 +16,7 @@ from cleave.schedule.program import Allocate, Dot, LibraryCall, Load, Program, w
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 
-from .programs import H200, Input, Sketch, agrees, attention, norm_linear
+from .programs import H200, Input, Sketch, agrees, attention, candidates, norm_linear
 
 
 def early_division(mask: bool) -> Graph:

@@ -13,13 +13,13 @@ from cleave.schedule.chunks import aligned
 from cleave.schedule.cost import Cost
 from cleave.schedule.fusion import Candidate
 from cleave.schedule.kernels import Choice
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.plans import plans
 from cleave.schedule.roles import Plan
 from cleave.schedule.scheduler import assemble
 from cleave.schedule.sizes import Sizes
 from cleave.schedule.statements import InfeasibleError
+from cleave.schedule.whole import KernelEmitter
 
 from .programs import Sketch, agrees, attention, linear_attention, norm_linear
 

@@ -25,14 +25,14 @@ from cleave.reference.sched import run_program
 from cleave.runtime.build import lowered
 from cleave.runtime.compile import SHARED_LIMITS, compile_module
 from cleave.runtime.execute import executable, execute
-from cleave.schedule import ScheduleOptions, candidates, space
+from cleave.schedule import ScheduleOptions, space
 from cleave.schedule.candidates import MODELLED, Space, Trial
 from cleave.schedule.program import For, Launch, Let, Load, Program, Statement, When, walk
 from cleave.schedule.relaxed import ROWS
 from cleave.targets.triton_python import triton_file
 from tests.acceptance.pipeline import alternatives
 
-from .programs import H200, INFINITY, Sketch, agrees, attention, scheduled
+from .programs import H200, INFINITY, Sketch, agrees, attention, candidates, scheduled
 
 FEW = ScheduleOptions(plans=24, ranked=6, peel=True, library=True, compare=True)
 Mask = Callable[[Sketch], int]

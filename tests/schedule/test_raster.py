@@ -19,13 +19,13 @@ from cleave.runtime.execute import executable, execute
 from cleave.runtime.plan import calls, programs
 from cleave.schedule import ScheduleOptions, space
 from cleave.schedule.cost import Cost, estimate
-from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import measure
 from cleave.schedule.overlap import overlapped
 from cleave.schedule.problem import Problem
 from cleave.schedule.program import Program, Wait
 from cleave.schedule.raster import covered, group_of, places
 from cleave.schedule.roles import Dim, Plan
+from cleave.schedule.whole import KernelEmitter
 from tests.tile_programs import CASES
 
 from .programs import H200, Sketch, agrees, scheduled

@@ -8,10 +8,10 @@ import pytest
 
 from cleave.bridge.sched import module_of
 from cleave.graph import Graph, Input, Symbol
-from cleave.schedule import ScheduleOptions, candidates
+from cleave.schedule import ScheduleOptions
 from cleave.schedule.program import Dot, LibraryCall, Load, walk
 
-from .programs import H200, Sketch, agrees, attention, linear_attention, loops, norm_linear, scheduled
+from .programs import H200, Sketch, agrees, attention, candidates, linear_attention, loops, norm_linear, scheduled
 
 DYNAMIC = (Symbol("B", (2,)), Symbol("M", (4,)), Symbol("N", (512,)))
 GROUPED = attention(b="B", g="2", r="4", m="M", n="N", symbols=DYNAMIC)

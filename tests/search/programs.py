@@ -1,12 +1,11 @@
-"""Programs for tests of the search, written as a person writes them, and questions about the form of a graph."""
+"""Programs for tests of the search, written as a person writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from cleave.extents import extent
-from cleave.graph import Attr, Axis, Builder, Graph, Input, Op, Output, Symbol
-from cleave.search.attributes import reduced_axes
+from cleave.graph import Attr, Axis, Builder, Graph, Input, Output, Symbol
 
 
 class Write:
@@ -197,48 +196,6 @@ def self_attention_block(heads: int = 32) -> Graph:
     p = w.probabilities("n", w.causal("m", "n", w("mul", w.dot("d", q, k), 0.08838834764831845)), safe=True)
     o = w("cast", w.dot("n", w("cast", p, dtype="f16"), v), dtype="f16")
     return w.done(w("add", w.dot("h e", o, wo), w.rename(x, c="f")))
-
-
-# Questions about a graph.
-
-
-def ops_of(graph: Graph, kind: str) -> list[int]:
-    """The positions of the operations of a kind."""
-    return [i for i, op in enumerate(graph.ops) if op.kind == kind]
-
-
-def needs(graph: Graph, position: int) -> set[int]:
-    """The operations that one depends on, itself included."""
-    found = {position}
-    for i in range(position, -1, -1):
-        if i in found:
-            found.update(graph.ops[i].args)
-    return found
-
-
-def without_casts(graph: Graph, position: int) -> int:
-    """The operation under casts."""
-    while graph.ops[position].kind == "cast":
-        position = graph.ops[position].args[0]
-    return position
-
-
-def result(graph: Graph, output: int = 0) -> Op:
-    """The operation that makes an output, under casts."""
-    return graph.ops[without_casts(graph, graph.outputs[output].value)]
-
-
-def contractions(graph: Graph) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The axes that each contraction sums and has left."""
-    return [(reduced_axes(op), op.axes) for op in graph.ops if op.kind == "contract"]
-
-
-def phases(graph: Graph) -> int:
-    """The most sums on one path."""
-    depth: list[int] = []
-    for op in graph.ops:
-        depth.append(max((depth[arg] for arg in op.args), default=0) + (op.kind in ("reduce", "contract")))
-    return max(depth[out.value] for out in graph.outputs)
 
 
 def focal_loss() -> Graph:

@@ -23,7 +23,6 @@ from tests.search.programs import (
     Write,
     attention,
     centred_norm_linear,
-    contractions,
     cross_entropy,
     focal_loss,
     latent_attention,
@@ -32,16 +31,12 @@ from tests.search.programs import (
     low_rank,
     matmul_matmul,
     matmul_rowsum,
-    needs,
     norm_gated,
     norm_linear,
     normed_attention,
-    ops_of,
-    phases,
-    result,
     self_attention_block,
-    without_casts,
-)  # fmt: skip
+)
+from tests.search.questions import contractions, needs, ops_of, phases, result, without_casts
 
 
 @pytest.mark.parametrize("safe", [False, True])

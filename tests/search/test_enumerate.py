@@ -9,8 +9,7 @@ import pytest
 from cleave.bench.search_programs import attention, linear_attention, low_rank, root_norm_linear
 from cleave.bench.writing import Write
 from cleave.graph import Graph
-from cleave.search import SearchOptions
-from cleave.search import enumerate as enumeration
+from cleave.search import SearchOptions, effort
 from cleave.search.dimensions import dimensions
 from cleave.search.enumerate import Enumeration, enumerate_values
 from cleave.search.equivalence import equivalence
@@ -108,7 +107,7 @@ def test_no_seconds_are_none() -> None:
 
 def test_operations_are_counted_and_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found by then is the same each time, and none of it is 0 log p, which is 0."""
-    monkeypatch.setattr(enumeration, "MOST_TRIED", 20_000)
+    monkeypatch.setattr(effort, "MOST_TRIED", 20_000)
     first, second = (enumerate_values(entropy(), 8) for _ in range(2))
     assert first == second
     assert 20_000 <= first.tried < 20_300

@@ -11,7 +11,8 @@ from cleave.search import SearchOptions, superoptimize
 from cleave.search.convert import copies
 from cleave.search.pieces import pieces
 from cleave.search.verify import Verifier
-from tests.search.programs import Write, contractions, ops_of, phases
+from tests.search.programs import Write
+from tests.search.questions import contractions, ops_of, phases
 
 WHOLE = SearchOptions(split=False)
 STACKED = {"m": 512, "n": 512, "a": 64, "b": 192, "t": 256}

@@ -6,7 +6,8 @@ from cleave.graph import Graph
 from cleave.search import SearchOptions, superoptimize
 from cleave.search.segments import joined, segments, unnamed
 from cleave.search.verify import Verifier
-from tests.search.programs import Write, attention, needs, ops_of, phases
+from tests.search.programs import Write, attention
+from tests.search.questions import needs, ops_of, phases
 
 
 def layers(count: int) -> Graph:

@@ -19,7 +19,8 @@ from cleave.reference import evaluate
 from cleave.search import SearchOptions, superoptimize
 from cleave.search.equivalence import equivalence
 from cleave.search.verify import Verifier
-from tests.search.programs import Write, contractions, ops_of, phases
+from tests.search.programs import Write
+from tests.search.questions import contractions, ops_of, phases
 
 WHOLE = SearchOptions(split=False)
 Tensor = torch.Tensor

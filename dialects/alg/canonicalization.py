@@ -22,7 +22,6 @@ from xdsl.traits import Commutative
 
 from cleave.assembly import Literal, names_of
 from cleave.dialects.alg import (
-    FLOATS,
     OPERATIONS,
     AlgOp,
     CastOp,
@@ -43,7 +42,7 @@ from cleave.dialects.alg import (
     TensorType,
     enclosing_scope,
 )
-from cleave.graph import BINARY, UNARY, Attr
+from cleave.graph import BINARY, FLOATS, UNARY, Attr
 from cleave.reference import Call, Named, Setting, meaning
 
 

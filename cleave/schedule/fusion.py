@@ -186,9 +186,13 @@ class Fusion:
         return list({candidate.cuts: candidate for candidate in found}.values())
 
     def _frugal(self, candidates: Sequence[int]) -> list[Candidate]:
-        """The partitions with all cuts and with only those that are forced, where some value fits no kernel of the usual tiles."""
-        ends = (self.partition(self.forced), self.partition(tuple(sorted({*self.forced, *candidates}))))
-        return list({candidate.cuts: candidate for candidate in ends if candidate is not None}.values())
+        """
+        The partition with all cuts, where some value fits no kernel of the usual tiles, and of a small graph, or where that is none, the
+        one with only those that are forced.
+        """
+        whole = self.partition(tuple(sorted({*self.forced, *candidates})))
+        joined = self.partition(self.forced) if whole is None or self.patient else None
+        return list({candidate.cuts: candidate for candidate in (joined, whole) if candidate is not None}.values())
 
     def _cut_entangled(self) -> None:
         """Forces cuts at reductions that are read along an axis they remove."""

@@ -5,7 +5,7 @@ The best plan of one kernel, by the cost model.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -120,14 +120,17 @@ class Kernels:
         key = (coarse, tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
-            names, computed = _structure(problem)
-            known = self.shared.get((coarse, computed))
-            if known is None:
-                known = self.shared[coarse, computed] = names, self._rank(problem, coarse)
-            before, found = known
-            other = tuple((old, new) for old, new in zip(before, names, strict=True) if old != new)
-            self._ranked[key] = tuple(replace(choice, names=other) for choice in found) if other else found
+            self._ranked[key] = self._shared(coarse, problem, lambda: self._rank(problem, coarse))
         return self._ranked[key]
+
+    def _shared(self, how: object, problem: Problem, rank: Callable[[], tuple[Choice, ...]]) -> tuple[Choice, ...]:
+        """What is ranked so for a problem, with the names of its buffers; once for all that compute the same."""
+        names, computed = _structure(problem)
+        if (how, computed) not in self.shared:
+            self.shared[how, computed] = names, rank()
+        before, found = self.shared[how, computed]
+        other = tuple((old, new) for old, new in zip(before, names, strict=True) if old != new)
+        return tuple(replace(choice, names=other) for choice in found) if other else found
 
     def least(self, group: Sequence[Item], stored: Mapping[int, Item]) -> Choice | None:
         """
@@ -137,11 +140,13 @@ class Kernels:
         key = ("least", tuple(item.key for item in group), needs(self.source, group, stored))
         if key not in self._ranked:
             problem = problem_of(self.source, self.source.graph.name, group, stored)
-            found = list(self._costed(problem, least_plans(problem, 4 * self.options.plans), (), True))
-            self._ranked[key] = self._kept(found, None, True)
-            if not found:
+            self._ranked[key] = self._shared("least", problem, lambda: self._least(problem))
+            if not self._ranked[key]:
                 self.unfit = self.unfit or (group[0].op, self._excess(problem))
         return next(iter(self._ranked[key]), None)
+
+    def _least(self, problem: Problem) -> tuple[Choice, ...]:
+        return self._kept(list(self._costed(problem, least_plans(problem, 4 * self.options.plans), (), True)), None, True)
 
     def _excess(self, problem: Problem) -> str:
         """What of a machine the smallest kernel for some work needs too much of."""

@@ -60,7 +60,8 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
     """
     A tensor with named axes, `!alg.tensor<[b, m, d], f16>`.
 
-    Extents are the graph's; the element type is one of f16, bf16, f32, f64, i1, i32, i64 and index.
+    Extents are the graph's; the element type is one of f16, bf16, f32, f64, i1, i32, i64 and index. An index counts elements: it has 32
+    bits where it is computed, so what may exceed them is cast to i64 first.
     """
 
     name = "alg.tensor"

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from threading import Lock
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
 from .bridge.alg import graph_op
 from .choosing import Choice, Machine, chosen, printed
-from .compiled import Compiled, Kernel
+from .compiled import Compiled, Kernel, executables
 from .errors import CleaveError
 from .frontend import Bindings, Captured, capture
 from .frontend.bindings import Source
+from .frontend.turns import turn
 from .graph import Graph
 from .laps import Laps
 from .machines import machine_for
@@ -28,12 +28,8 @@ from .prepared import Prepared
 from .remarks import collected
 from .report import Report
 from .runtime.cache import Store, key_of, versions
-from .runtime.execute import Executable
 
 __all__ = ["Compiled", "Kernel", "Options", "Report", "compile", "weights_of", "with_hints"]
-
-_CAPTURE = Lock()
-"""torch.export traces one function at a time."""
 
 
 def compile(
@@ -102,7 +98,7 @@ def _captured(
     The function's graph with the hints of its symbols, and whether what depends on weights alone may be computed apart, which `prepare`
     allows. Raises: CleaveError.
     """
-    with _CAPTURE:
+    with turn():
         captured = capture(function, examples, dynamic_shapes, weights)
     graph = with_hints(captured.graph, hints)
     for hint in hints:
@@ -151,7 +147,7 @@ def _choice(
 def _assembled(captured: Captured, choice: Choice, cached: bool, machine: Machine, told: Sequence[str], laps: Laps) -> Compiled:
     """What is called and read, with a kernel for each of those in the variants' files."""
     bindings = captured.bindings
-    ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
+    ready = executables(choice.variants)
     kernels = tuple(
         Kernel(name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
         for variant in choice.variants

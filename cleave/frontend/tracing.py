@@ -25,6 +25,7 @@ from .aliasing import argument_names, is_mutation, refuse_input_mutation
 from .dynamic_shapes import declarations, dynamic_dims, for_export, part_of
 from .naming import identifier, unique
 from .quiet import quiet
+from .regions import inline_regions
 from .trace_errors import DATA_DEPENDENT, Enveloped, located
 from .traced import PLACE, Leaf, Traced
 from .user_code import definition, user_line
@@ -62,6 +63,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     with quiet(), _config.patch(backed_size_oblivious=True), torch.no_grad(), unordered:
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
+            inline_regions(program, place)
             if any(is_mutation(node) for node in program.graph.nodes):
                 refuse_input_mutation(program, argument_names(program, [leaves[at].name for at in tensors]))
                 program = _functional(program)

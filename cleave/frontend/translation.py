@@ -149,15 +149,15 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
 
 def _refuse_transforms(state: Translation) -> None:
     """
-    Raises: CleaveError for a part that `torch.vmap` or `torch.func` runs on tensors of their own, of which the trace does not tell, and
-    for one that records gradients.
+    Raises: CleaveError for a part that `torch.vmap` or `torch.func` runs on tensors of their own, of which the trace does not tell.
     """
     for node in state.traced.program.graph.nodes:
         state.cx.place, state.cx.op = place_of(node) or state.traced.place, "torch.func"
-        if str(getattr(node.target, "__module__", "")).startswith("torch._functorch"):
-            state.cx.fail("vmap and other transforms of functions are not supported", "write out what they do, as by a batch dimension")
-        if operator_name(node.target) == "wrap_with_set_grad_enabled":
-            state.cx.fail("gradients are taken or recorded in the function", "compile what is inside, or a function that computes them")
+        if not str(getattr(node.target, "__module__", "")).startswith("torch._functorch"):
+            continue
+        if "grad" in operator_name(node.target):
+            state.cx.fail("gradients are taken in the function", "compile what is inside, or a function that computes them")
+        state.cx.fail("vmap and other transforms of functions are not supported", "write out what they do, as by a batch dimension")
 
 
 def _identify(state: Translation) -> None:

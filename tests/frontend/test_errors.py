@@ -84,9 +84,12 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "numpy": (lambda x: x.numpy(), "error: "),
     "scatter": (lambda x: x.scatter(1, torch.zeros(3, 1, dtype=torch.long), 0.0), "scatter: this operator is not supported"),
     "trunc": (lambda x: torch.div(x, 2, rounding_mode="trunc"), "rounding_mode='trunc' is not supported"),
-    "autocast": (lambda x: _autocast(x), "wrap_with_autocast: this operator is not supported"),
+    "autocast": (lambda x: _autocast(x), "torch.autocast: what is inside is computed in bfloat16"),
     "vmap": (lambda x: torch.vmap(lambda row: row * 2)(x), "torch.func: vmap and other transforms of functions are not supported"),
-    "gradient": (lambda x: torch.func.grad(lambda y: (y * y).sum())(x), "torch.func: gradients are taken or recorded"),
+    "autocast_in_one_that_is_off": (lambda x: _autocast(x, off_outside=True), "torch.autocast: what is inside is computed in bfloat16"),
+    "autocast_around_one_that_is_off": (lambda x: _autocast(x, off_inside=True), "torch.autocast: what is inside is computed in bfloat16"),
+    "vmap_with_gradients": (lambda x: with_gradients(torch.vmap(lambda row: row * 2), x), "torch.func: vmap and other transforms"),
+    "gradient": (lambda x: torch.func.grad(lambda y: (y * y).sum())(x), "torch.func: gradients are taken in the function"),
     "long_factor": (lambda x: x.int() * 2**40, "constant: takes 1099511627776, which does not fit i32"),
     "infinite_integer": (lambda x: x.long() + torch.full((4,), INFINITY).long(), "takes inf as an integer"),
 }
@@ -125,9 +128,16 @@ def grouped(x: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
 
 
-def _autocast(x: Tensor) -> Tensor:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return x @ x.T
+def _autocast(x: Tensor, *, off_outside: bool = False, off_inside: bool = False) -> Tensor:
+    with torch.autocast("cpu", enabled=False) if off_outside else nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16):
+        x = x @ x.T
+        with torch.autocast("cpu", enabled=False) if off_inside else nullcontext():
+            return x @ x
+
+
+def with_gradients(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        return function(x)
 
 
 @pytest.mark.parametrize("name", REFUSED)

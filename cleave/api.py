@@ -53,7 +53,8 @@ def compile(
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the present GPU, h200 where there is none; of one
     that is not among them the limits are its own, and the report says whose rates are taken. `options` are the fields of `Options`.
-    Results carry no gradients.
+    Results carry no gradients. A call may name arguments, leave out or give defaults, and have the keys of dictionaries in another order
+    than the example's, which the function sees.
     A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not. Those that
     `weights` names are looked at when preparing.
 

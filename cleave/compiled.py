@@ -20,6 +20,7 @@ from .calls import Entry, entry_of
 from .choosing import Choice
 from .errors import CleaveError
 from .frontend import Bindings
+from .frontend.bindings import Source
 from .frontend.turns import refuse_traced
 from .graph import Graph
 from .prepared import Prepared
@@ -138,8 +139,10 @@ class Compiled:
         """
         places = sorted(int(source.key) for source in self.bindings.weights if source.kind == "argument")
         if len(weights) != len(places):
-            names = ", ".join(self.bindings.parameters[place] for place in places) or "none"
-            raise CleaveError(None, f"{len(weights)} weights are given", f"compiled for {len(places)}: {names}")
+            known = {check.source: check.name for check in self.bindings.arguments}
+            names = ", ".join(known[Source("argument", place)] for place in places) or "none"
+            found = f"{len(weights)} weight{' is' if len(weights) == 1 else 's are'} given"
+            raise CleaveError(None, found, f"compiled for {len(places)}: {names}")
         flat = dict(zip(places, weights, strict=True))
         self.bindings.check_weights(flat)
         if self._prepared is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 
 from ..errors import CleaveError
+from .parameters import Parameters
 from .spelling import spelled
 from .user_code import is_user_file
 
@@ -39,7 +40,7 @@ class Traced:
     place: str
     leaves: tuple[Leaf, ...]
     tensors: tuple[int, ...]
-    parameters: tuple[str, ...]
+    parameters: Parameters
     in_spec: Any
     out_spec: Any
     outputs: tuple[int | tuple[Any], ...]

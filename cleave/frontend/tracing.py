@@ -24,6 +24,7 @@ from ..errors import CleaveError
 from .aliasing import argument_names, is_mutation, refuse_input_mutation
 from .dynamic_shapes import declarations, dynamic_dims, for_export, part_of
 from .naming import identifier, unique
+from .parameters import parameters_of
 from .quiet import quiet
 from .regions import inline_regions
 from .trace_errors import DATA_DEPENDENT, Enveloped, located
@@ -45,8 +46,8 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         found = f"{function.original_name if isinstance(function, torch.jit.ScriptModule) else function.name} is a script of torch.jit"
         raise CleaveError(user_line(inspect.currentframe()) or None, found, "give the module or function that it was made from")
     args = tuple(example_inputs)
-    parameters = _parameters(function, len(args))
-    leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
+    parameters = parameters_of(function, len(args))
+    leaves, in_spec = _flatten(args, parameters.names, dynamic_shapes)
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
     place = definition(function)
     for leaf in (leaves[at] for at in tensors):
@@ -147,18 +148,6 @@ def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...
         else:
             raise TypeError(f"a result of type {type(one).__name__} is not supported")
     return tuple(out)
-
-
-def _parameters(function: Any, count: int) -> tuple[str, ...]:
-    """The names of the positional parameters that a call of that many arguments fills."""
-    target = function.forward if isinstance(function, torch.nn.Module) else function
-    try:
-        declared = list(inspect.signature(target).parameters.values())
-    except (TypeError, ValueError):
-        return tuple(f"arg{at}" for at in range(count))
-    names = [p.name for p in declared if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    spread = next((p.name for p in declared if p.kind == p.VAR_POSITIONAL), "arg")
-    return tuple(names[at] if at < len(names) else f"{spread}{at - len(names)}" for at in range(count))
 
 
 def _flatten(args: tuple[Any, ...], parameters: Sequence[str], dynamic_shapes: Any) -> tuple[list[Leaf], Any]:

@@ -386,10 +386,10 @@ def test_calls_are_checked() -> None:
         ((torch.randn(7, 4).double(), 2.0), "argument 'x' is torch.float64, compiled for torch.float32"),
         ((torch.randn(4), 2.0), "argument 'x' has 1 dimensions, compiled for 2"),
         ((torch.randn(7, 4), 3.0), "argument 'scale' is 3.0, compiled for 2.0"),
-        ((torch.randn(7, 4),), "1 arguments are given; compiled for 2: x, scale"),
+        ((torch.randn(7, 4),), "argument 'scale' is missing; compiled for 2: x, scale"),
         ((torch.randn(7, 4), 2.0, 2.0), "3 arguments are given; compiled for 2: x, scale"),
         ((torch.randn(7, 4), {"a": [2.0]}), "argument 'scale' is {'a': \\[one value\\]}, compiled for one value"),
-        ((1.5, 2.0), "argument 'x' is a float"),
+        ((1.5, 2.0), "argument 'x' is 1.5, compiled for a tensor"),
     ):
         with pytest.raises(CleaveError, match=message):
             bindings.sizes(bindings.flatten(args))
@@ -422,5 +422,5 @@ def test_slices_end_where_a_dynamic_dimension_does() -> None:
 
 def test_sizes_declared_equal_are_checked_to_be_equal() -> None:
     captured = capture(lambda x, y: x.sum(0) + y.sum(0), (X, X), ({0: "n"}, {0: "n"}))
-    with pytest.raises(CleaveError, match="dimension 0 of argument 'y' has size 2, compiled for n"):
+    with pytest.raises(CleaveError, match="dimension 0 of argument 'y' has size 2, compiled for n; n is 3 by dimension 0 of 'x'"):
         evaluated(captured, (X, X[:2]))

@@ -116,11 +116,12 @@ Relation: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
 
 @dataclass(frozen=True)
 class Condition:
-    """Something the traced program assumed of its symbols."""
+    """Something the traced program assumed of its symbols, by a branch of the user's where it has a `place`."""
 
     left: Extent
     relation: Relation
     right: Extent
+    place: str = ""
 
     def holds(self, symbols: Mapping[str, int]) -> bool:
         """Whether it is so."""
@@ -222,7 +223,7 @@ class Bindings:
         for condition in self.conditions:
             if not condition.holds(out):
                 text = f"the program was traced for {condition.left} {condition.relation} {condition.right}, which does not hold"
-                raise CleaveError(None, text, "compile again for these sizes")
+                raise CleaveError(condition.place or None, text, "compile again for these sizes")
         return out
 
     @cached_property
@@ -240,6 +241,18 @@ class Bindings:
     def views(self, flat: Sequence[Any], symbols: Mapping[str, int]) -> list[torch.Tensor]:
         """A view for each graph input. Shapes: the dimensions of its layout."""
         return [entry.view(self.tensor(entry.source, flat), symbols) for entry in self.inputs]
+
+    def check_example(self, flat: Sequence[Any]) -> None:
+        """Raises: CleaveError where the example is not as the traced program assumed: sizes of 0 and 1 are traced as longer ones."""
+        symbols = {read.name: (flat[read.argument].shape[read.dim] - read.rest) // read.factor for read in self.symbols}
+        for condition in self.conditions:
+            if {*condition.left.symbols, *condition.right.symbols} <= set(symbols) and not condition.holds(symbols):
+                sizes = ", ".join(
+                    f"{name} = {symbols[name]}"
+                    for name in {**dict.fromkeys(condition.left.symbols), **dict.fromkeys(condition.right.symbols)}
+                )
+                text = f"needs {condition.left} {condition.relation} {condition.right}, and the example has {sizes}"
+                raise CleaveError(condition.place or None, text, "give a longer example, or do not declare the dimension dynamic")
 
     def check_hint(self, hint: Mapping[str, int]) -> None:
         """Looks at values of some symbols. Raises: CleaveError where no call has them, by what was assumed of these alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -118,7 +119,7 @@ def conditions(state: Translation, names: Mapping[str, str]) -> Iterable[Conditi
         place = guard_place(guard)
         found = _relation(state, expr, names)
         if found is not None and (place or found.relation != "!="):
-            yield found
+            yield replace(found, place=place)
         elif found is None and place and expr != sympy.true and not isinstance(expr, sympy.Eq):
             raise unsupported_branch(place, expr, names)
 

@@ -55,7 +55,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
             kind = str(leaf.value.layout).removeprefix("torch.")
             raise CleaveError(place, f"argument '{leaf.name}' is {kind} on {leaf.value.device.type}", "pass a dense tensor on cpu or cuda")
     structure = _Structure()
-    call = _Call(function, leaves, in_spec, structure)
+    call = _Call(function, leaves, in_spec, structure, place)
     shapes = tuple(for_export(leaves[at].dynamic) or None for at in tensors)
     # A tensor given twice would be traced as one argument, so each gets an object of its own.
     examples = tuple(_roomy(leaves[at]).detach() for at in tensors)
@@ -111,7 +111,7 @@ class _Structure:
 class _Call(torch.nn.Module):
     """The function as a module over its tensor arguments. Calling it describes its result in `structure`."""
 
-    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any, structure: _Structure) -> None:
+    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any, structure: _Structure, place: str) -> None:
         super().__init__()
         owner = getattr(function, "__self__", None)
         self.owner = function if isinstance(function, torch.nn.Module) else owner if isinstance(owner, torch.nn.Module) else None
@@ -120,7 +120,7 @@ class _Call(torch.nn.Module):
         def call(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
             given = iter(tensors)
             flat = [next(given) if isinstance(leaf.value, torch.Tensor) else leaf.value for leaf in leaves]
-            return _flat_results(function(*pytree.tree_unflatten(flat, spec)), structure)
+            return _flat_results(function(*pytree.tree_unflatten(flat, spec)), structure, place)
 
         self.call: Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]] = call
 
@@ -135,7 +135,7 @@ class _Call(torch.nn.Module):
             raise
 
 
-def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...]:
+def _flat_results(result: Any, structure: _Structure, place: str) -> tuple[torch.Tensor, ...]:
     results, structure.spec = pytree.tree_flatten(result)
     structure.outputs.clear()
     out: list[torch.Tensor] = []
@@ -143,10 +143,14 @@ def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...
         if isinstance(one, torch.Tensor):
             structure.outputs.append(len(out))
             out.append(one)
-        elif one is None or isinstance(one, bool | int | float | str):
+        elif one is None or isinstance(one, bool | int | float | str | torch.dtype):
             structure.outputs.append((one,))
+        elif isinstance(one, torch.SymInt | torch.SymFloat | torch.SymBool):
+            found = "returns a dynamic size, or what is computed of some, as a number"
+            raise CleaveError(place or None, found, "take it outside, from the tensors themselves")
         else:
-            raise TypeError(f"a result of type {type(one).__name__} is not supported")
+            advice = "return tensors, numbers, strings and None, in lists, tuples and dictionaries"
+            raise CleaveError(place or None, f"a result of type {type(one).__name__} is not supported", advice)
     return tuple(out)
 
 

@@ -29,6 +29,7 @@ _NUMBERS = ("item", "_local_scalar_dense")
 _MEMORY = ("sym_storage_offset", "sym_stride")
 _MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
 _SLICES = ("slice", "narrow", "select", "split", "split_with_sizes", "chunk", "sym_size")
+_KINDS: Mapping[str, str] = {"argument": "argument '{}'", "state": "parameter or buffer '{}'", "constant": "constant"}
 _PYTHON: Mapping[str, str] = {"mul": "mul", "add": "add", "sub": "sub", "truediv": "div", "pow": "pow", "neg": "neg"}
 
 
@@ -265,7 +266,9 @@ def _folded(cx: Lowering, constant: torch.Tensor) -> Value:
 def _described(state: Translation, node: Any, source: Source, name: str, weight: bool) -> Value:
     cx = state.cx
     fake = node.meta["val"]
-    cx.place, cx.op = "", f"argument '{name}'"
+    used = next((line for line in map(place_of, node.users) if line), "") if source.kind == "constant" else ""
+    cx.place, cx.op = used or state.traced.place, _KINDS[source.kind].format(name)
+    dtype = cx.name(fake.dtype)
     shape = tuple(state.size(size) for size in fake.shape)
     name = unique(identifier(name, "arg"), [other.name for other in state.tensors.values()])
     key = f"{source.kind}:{source.key}"
@@ -273,7 +276,7 @@ def _described(state: Translation, node: Any, source: Source, name: str, weight:
     dims = tuple(cx.atoms.dim(size) for size in shape)
     cx.atoms.separate(atom for dim in dims for atom in dim)
     entries = tuple((dim, at, 0, 1) for at, dim in enumerate(dims))
-    input_node = Node("input", (), tuple(atom for dim in dims for atom in dim), cx.name(fake.dtype), (key, entries))
+    input_node = Node("input", (), tuple(atom for dim in dims for atom in dim), dtype, (key, entries))
     return Value(dims, input_node, fake.dtype)
 
 
@@ -295,7 +298,8 @@ def _lowered(state: Translation, node: Any) -> Any:
     if cx.op == "getitem":
         out = args[0][args[1]]
         if out is None and node.users:
-            cx.fail("this result of the operator is not supported", "use the first result only")
+            cx.op = operator_name(node.args[0].target)
+            cx.fail(f"{_result_name(*node.args)} is not supported", "use the first result only")
         return out
     if isinstance(found, float | torch.SymFloat):
         return _number(cx, args)
@@ -311,6 +315,12 @@ def _lowered(state: Translation, node: Any) -> Any:
             assert same, f"lowered to shape {shape}, traced as {one.shape}"
             assert value.dtype == one.dtype, f"lowered to {value.dtype}, traced as {one.dtype}"
     return out
+
+
+def _result_name(node: Any, place: int) -> str:
+    """What a result of a traced operator with several is called."""
+    name = node.target._schema.returns[place].name if hasattr(node.target, "_schema") else None
+    return f"its result '{name}'" if name else f"its result {place}, counted from 0,"
 
 
 def _argument(state: Translation, arg: Any) -> Any:
@@ -359,6 +369,8 @@ def _returned(state: Translation, node: Any) -> Returned:
     """A result in the program's dtype. Raises: CleaveError for a view of an argument, whose memory the caller would share."""
     traced, cx = state.traced, state.cx
     cx.place, cx.op = place_of(node) or traced.place, operator_name(node.target)
+    if cx.op == "getitem":
+        cx.op = operator_name(node.args[0].target)
     value = state.values[node]
     if node.op == "placeholder" and value.node.kind == "input":
         source = state.tensors[value.node.attr[0]].source

@@ -92,7 +92,9 @@ class ArgumentCheck:
         if tensor.dtype != self.dtype:
             raise CleaveError(None, f"argument '{self.name}' is {tensor.dtype}, compiled for {self.dtype}", "compile again or convert it")
         if tensor.dim() != len(self.shape):
-            raise CleaveError(None, f"argument '{self.name}' has {tensor.dim()} dimensions, compiled for {len(self.shape)}")
+            raise CleaveError(
+                None, f"argument '{self.name}' has {tensor.dim()} dimension{'s' * (tensor.dim() != 1)}, compiled for {len(self.shape)}"
+            )
         for at, size in enumerate(self.shape):
             if (symbols is not None or not size.symbols) and tensor.shape[at] != size.evaluate(symbols or {}):
                 text = f"dimension {at} of argument '{self.name}' has size {tensor.shape[at]}, compiled for {size}"
@@ -252,7 +254,9 @@ class Bindings:
                     for name in {**dict.fromkeys(condition.left.symbols), **dict.fromkeys(condition.right.symbols)}
                 )
                 text = f"needs {condition.left} {condition.relation} {condition.right}, and the example has {sizes}"
-                raise CleaveError(condition.place or None, text, "give a longer example, or do not declare the dimension dynamic")
+                raise CleaveError(
+                    condition.place or None, text, "give an example for which it holds, or do not declare the dimension dynamic"
+                )
 
     def check_hint(self, hint: Mapping[str, int]) -> None:
         """Looks at values of some symbols. Raises: CleaveError where no call has them, by what was assumed of these alone."""

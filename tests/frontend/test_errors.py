@@ -406,7 +406,7 @@ def test_calls_are_checked() -> None:
     for args, message in (
         ((torch.randn(7, 5), 2.0), "dimension 1 of argument 'x' has size 5, compiled for 4"),
         ((torch.randn(7, 4).double(), 2.0), "argument 'x' is torch.float64, compiled for torch.float32"),
-        ((torch.randn(4), 2.0), "argument 'x' has 1 dimensions, compiled for 2"),
+        ((torch.randn(4), 2.0), "argument 'x' has 1 dimension, compiled for 2"),
         ((torch.randn(7, 4), 3.0), "argument 'scale' is 3.0, compiled for 2.0"),
         ((torch.randn(7, 4),), "argument 'scale' is missing; compiled for 2: x, scale"),
         ((torch.randn(7, 4), 2.0, 2.0), "3 arguments are given; compiled for 2: x, scale"),
@@ -458,7 +458,7 @@ def causal_symbol(q: Tensor, k: Tensor) -> Tensor:
 
 
 SHORT: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], str]] = {
-    "attention": (causal, (1, 2, 1, 8), "needs m > 1, and the example has m = 1; give a longer example"),
+    "attention": (causal, (1, 2, 1, 8), "needs m > 1, and the example has m = 1; give an example for which it holds"),
     "branch": (lambda x, k: x * 2 if x.shape[2] > 1 else x * 3, (1, 2, 1, 8), "needs m > 1, and the example has m = 1"),
     "branch_on_one": (lambda x, k: x * 2 if x.shape[2] == 1 else x * 3, (1, 2, 1, 8), "needs m != 1, and the example has m = 1"),
     "number": (causal_symbol, (1, 2, 7, 8), "torch.export: TypeError: scaled_dot_product_attention(): argument 'is_causal' must be bool"),
@@ -476,6 +476,14 @@ def test_examples_that_take_another_branch(name: str) -> None:
         str(caught.value),
     )
     assert name != "number" or "make it one, as by bool(x.shape[0] > 1)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "size, message", [(1, "needs n >= 2, and the example has n = 1"), (12, "needs n <= 9, and the example has n = 12")]
+)
+def test_examples_outside_of_declared_bounds(size: int, message: str) -> None:
+    with pytest.raises(CleaveError, match=f"{message}; give an example for which it holds"):
+        capture(lambda x: x * 2, (torch.ones(size, 4),), ({0: Dim("n", min=2, max=9)},))
 
 
 def test_a_call_that_takes_another_branch_names_it() -> None:

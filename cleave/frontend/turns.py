@@ -47,7 +47,9 @@ def _of_a_trace(value: object) -> bool:
     """Whether a value is a tensor without numbers of its own, as tracing and transforms of functions pass."""
     if isinstance(value, FakeTensor | FunctionalTensor):
         return True
-    return isinstance(value, torch.Tensor) and bool(_torch._C._functorch.is_functorch_wrapped_tensor(value))
+    # What torch.compile runs around a call is broken off there, and passes tensors as they are.
+    wrapped = not torch.compiler.is_compiling() and isinstance(value, torch.Tensor)
+    return wrapped and bool(_torch._C._functorch.is_functorch_wrapped_tensor(value))
 
 
 def _refused(op: str, found: str, advice: str) -> CleaveError:

@@ -63,3 +63,9 @@ def test_calling_what_is_compiled_in_what_is_traced(function: Callable[..., Any]
         TRACES[trace](function)
     assert re.match(rf"{re.escape(__file__)}:{function.__code__.co_firstlineno + 1}: error: matmul: ", str(caught.value))
     assert torch.equal(compiled()(A, B), A @ B)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+def test_torch_compile_around_a_call() -> None:
+    compiled()
+    assert torch.equal(torch.compile(calls, backend="eager")(A, B), A @ B + 1)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from threading import Lock
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
 from .bridge.alg import graph_op
 from .choosing import Choice, Machine, chosen, printed
-from .compiled import Compiled, Kernel
+from .compiled import Compiled, Kernel, executables
 from .errors import CleaveError
 from .frontend import Bindings, Captured, capture
 from .frontend.bindings import Source
+from .frontend.turns import turn
 from .graph import Graph
 from .laps import Laps
 from .machines import machine_for
@@ -28,12 +28,8 @@ from .prepared import Prepared
 from .remarks import collected
 from .report import Report
 from .runtime.cache import Store, key_of, versions
-from .runtime.execute import Executable
 
 __all__ = ["Compiled", "Kernel", "Options", "Report", "compile", "weights_of", "with_hints"]
-
-_CAPTURE = Lock()
-"""torch.export traces one function at a time."""
 
 
 def compile(
@@ -57,7 +53,8 @@ def compile(
     `weights` names arguments that stay the same between calls, and parameters: what depends on them alone may be computed once, see
     `Compiled.prepare`. `target` is a machine of `cleave.schedule.TARGETS`, or auto: the present GPU, h200 where there is none; of one
     that is not among them the limits are its own, and the report says whose rates are taken. `options` are the fields of `Options`.
-    Results carry no gradients.
+    Results carry no gradients. A call may name arguments, leave out or give defaults, and have the keys of dictionaries in another order
+    than the example's, which the function sees.
     A module's parameters and buffers are those it has now: changes in place are followed, tensors put in their place are not. Those that
     `weights` names are looked at when preparing.
 
@@ -102,7 +99,7 @@ def _captured(
     The function's graph with the hints of its symbols, and whether what depends on weights alone may be computed apart, which `prepare`
     allows. Raises: CleaveError.
     """
-    with _CAPTURE:
+    with turn():
         captured = capture(function, examples, dynamic_shapes, weights)
     graph = with_hints(captured.graph, hints)
     for hint in hints:
@@ -151,7 +148,7 @@ def _choice(
 def _assembled(captured: Captured, choice: Choice, cached: bool, machine: Machine, told: Sequence[str], laps: Laps) -> Compiled:
     """What is called and read, with a kernel for each of those in the variants' files."""
     bindings = captured.bindings
-    ready = tuple(Executable(variant.program, variant.file, variant.binaries) for variant in choice.variants)
+    ready = executables(choice.variants)
     kernels = tuple(
         Kernel(name, variant.file.text, tuple(str(dim.count) for dim in kernel.grid), kernel.num_warps, kernel.num_stages)
         for variant in choice.variants

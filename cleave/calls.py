@@ -57,7 +57,7 @@ def entry_of(
     if not all(bound.fits):
         return "an input is copied, as its strides or its address are not what kernels were made for"
     if len(args) != len(flat) or any(given is not value for given, value in zip(args, flat, strict=True)):
-        return "arguments are nested"
+        return "arguments are nested" if len(args) == len(flat) else "arguments are nested or left to their defaults"
     if any(isinstance(value, torch.Tensor) and value.requires_grad for value in flat):
         return "an argument requires a gradient"
     # Arguments first, then the tensors that belong to the program, each once.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from threading import Lock
 from typing import Any
 
@@ -20,6 +20,8 @@ from .calls import Entry, entry_of
 from .choosing import Choice
 from .errors import CleaveError
 from .frontend import Bindings
+from .frontend.bindings import Source
+from .frontend.turns import refuse_traced
 from .graph import Graph
 from .prepared import Prepared
 from .recent import Recent
@@ -38,6 +40,13 @@ ENTRIES = 8
 """How many kinds of calls have a short way at a time."""
 PICKS = 1024
 """For how many combinations of sizes it is remembered which variant calls take."""
+_OF_CALLS = frozenset(("_executables", "_bounds", "_entries", "_picks", "_long", "_lock"))
+"""What belongs to the calls of one object, and is made anew for a copy of it."""
+
+
+def executables(variants: Sequence[Variant]) -> tuple[Executable, ...]:
+    """The schedules of some variants, ready to run."""
+    return tuple(Executable(variant.program, variant.file, variant.binaries) for variant in variants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,17 @@ class Compiled:
     _long: Counter[str] = field(default_factory=Counter[str])
     _lock: Any = field(default_factory=Lock)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy, or another process, has of it: not what calls have left behind, as memory on a device."""
+        return {name: value for name, value in vars(self).items() if name not in _OF_CALLS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        made = [(entry.name, entry.default_factory) for entry in fields(self)]
+        vars(self).update({name: factory() for name, factory in made if name in _OF_CALLS and callable(factory)})
+        self._entries = ()
+        self._executables = executables(self.variants)
+
     def __repr__(self) -> str:
         return f"<{self.graph.name}, compiled to {', '.join(kernel.name for kernel in self.kernels) or 'no kernel'}>"
 
@@ -119,8 +139,10 @@ class Compiled:
         """
         places = sorted(int(source.key) for source in self.bindings.weights if source.kind == "argument")
         if len(weights) != len(places):
-            names = ", ".join(self.bindings.parameters[place] for place in places) or "none"
-            raise CleaveError(None, f"{len(weights)} weights are given", f"compiled for {len(places)}: {names}")
+            known = {check.source: check.name for check in self.bindings.arguments}
+            names = ", ".join(known[Source("argument", place)] for place in places) or "none"
+            found = f"{len(weights)} weight{' is' if len(weights) == 1 else 's are'} given"
+            raise CleaveError(None, found, f"compiled for {len(places)}: {names}")
         flat = dict(zip(places, weights, strict=True))
         self.bindings.check_weights(flat)
         if self._prepared is not None:
@@ -129,6 +151,7 @@ class Compiled:
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result, after looking at everything that may be wrong with the arguments."""
         flat = self.bindings.flatten(args, kwargs)
+        refuse_traced(self.graph.name, flat)
         for value in flat:
             if isinstance(value, torch.Tensor) and (value.layout != torch.strided or value.device.type not in ("cpu", "cuda")):
                 kind = f"{str(value.layout).removeprefix('torch.')} on {value.device.type}"

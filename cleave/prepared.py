@@ -69,6 +69,10 @@ class Prepared:
         self._dropped: list[_Kept] = []
         self._lock = RLock()
 
+    def __reduce__(self) -> tuple[type[Prepared], tuple[Preparation, Bindings]]:
+        """A copy has other weights, and computes their results when it meets them."""
+        return type(self), (self.preparation, self.bindings)
+
     def weights(self, flat: Flat) -> list[torch.Tensor]:
         """The weights that results are made from, in a call."""
         return [flat[place] if held is None else held for place, held in self._picks]

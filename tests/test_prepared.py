@@ -185,12 +185,12 @@ def test_symbolic_weights_stay() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda a, b: (a,), "1 weights are given; compiled for 2: a, b"),
+        (lambda a, b: (a,), "1 weight is given; compiled for 2: a, b"),
         (lambda a, b: (a, b, b), "3 weights are given; compiled for 2: a, b"),
-        (lambda a, b: (a, None), "argument 'b' is a NoneType"),
+        (lambda a, b: (a, None), "argument 'b' is None, compiled for a tensor"),
         (lambda a, b: (a.half(), b), "argument 'a' is torch.float16, compiled for torch.float32"),
         (lambda a, b: (b, a), "dimension 0 of argument 'a' has size 128, compiled for 64"),
-        (lambda a, b: (a[0], b), "argument 'a' has 1 dimensions, compiled for 2"),
+        (lambda a, b: (a[0], b), "argument 'a' has 1 dimension, compiled for 2"),
     ],
 )
 def test_other_weights_are_refused(chained: Compiled, change: Callable[..., tuple[Any, ...]], message: str) -> None:

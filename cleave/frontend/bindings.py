@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -17,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ..errors import CleaveError
 from ..extents import Extent
+from .parameters import Parameters, ordered_like, shown
 
 
 class _Value:
@@ -80,18 +82,24 @@ class ArgumentCheck:
     dtype: torch.dtype
     shape: tuple[Extent, ...]
 
-    def applied(self, tensor: Any, symbols: Mapping[str, int] | None) -> None:
-        """Raises: CleaveError where a value is no such tensor. Without values of symbols, sizes that have any are not looked at."""
+    def applied(self, tensor: Any, symbols: Mapping[str, int] | None, origins: Mapping[str, str] | None = None) -> None:
+        """
+        Raises: CleaveError where a value is no such tensor. Without values of symbols, sizes that have any are not looked at; `origins`
+        says where the values are from.
+        """
         if not isinstance(tensor, torch.Tensor):
-            raise CleaveError(None, f"argument '{self.name}' is a {type(tensor).__name__}", "pass a tensor, as when compiling")
+            raise CleaveError(None, f"argument '{self.name}' is {shown(tensor)}, compiled for a tensor", "compile again for other values")
         if tensor.dtype != self.dtype:
             raise CleaveError(None, f"argument '{self.name}' is {tensor.dtype}, compiled for {self.dtype}", "compile again or convert it")
         if tensor.dim() != len(self.shape):
-            raise CleaveError(None, f"argument '{self.name}' has {tensor.dim()} dimensions, compiled for {len(self.shape)}")
+            raise CleaveError(
+                None, f"argument '{self.name}' has {tensor.dim()} dimension{'s' * (tensor.dim() != 1)}, compiled for {len(self.shape)}"
+            )
         for at, size in enumerate(self.shape):
             if (symbols is not None or not size.symbols) and tensor.shape[at] != size.evaluate(symbols or {}):
                 text = f"dimension {at} of argument '{self.name}' has size {tensor.shape[at]}, compiled for {size}"
-                raise CleaveError(None, text, "declare it dynamic, or compile again")
+                given = [f"{name} is {(symbols or {})[name]} by {(origins or {})[name]}" for name in size.symbols]
+                raise CleaveError(None, text, " and ".join(given) or "declare it dynamic, or compile again")
 
 
 @dataclass(frozen=True)
@@ -110,11 +118,12 @@ Relation: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
 
 @dataclass(frozen=True)
 class Condition:
-    """Something the traced program assumed of its symbols."""
+    """Something the traced program assumed of its symbols, by a branch of the user's where it has a `place`."""
 
     left: Extent
     relation: Relation
     right: Extent
+    place: str = ""
 
     def holds(self, symbols: Mapping[str, int]) -> bool:
         """Whether it is so."""
@@ -161,7 +170,7 @@ class Bindings:
     symbols: tuple[SymbolRead, ...]
     conditions: tuple[Condition, ...]
     fixed: tuple[tuple[int, str, Any], ...]
-    parameters: tuple[str, ...]
+    parameters: Parameters
     in_spec: Any
     out_spec: Any
     state: Mapping[str, torch.Tensor]
@@ -173,25 +182,20 @@ class Bindings:
         """
         The flat arguments of a call. Raises: CleaveError where its structure or a fixed argument differs from the example's.
         """
-        named = dict(kwargs or {})
-        given = [*args, *[named.pop(name) for name in self.parameters[len(args) :] if name in named]]
-        if named:
-            raise CleaveError(None, f"argument '{next(iter(named))}' was not given when compiling", "compile with it")
+        given = self.parameters.arranged(args, kwargs or {})
         flat, spec = pytree.tree_flatten(tuple(given))
         if spec != self.in_spec:
             wanted: Sequence[Any] = self._structure(self.in_spec)
-            if len(given) != len(wanted):
-                names = ", ".join(self.parameters[: len(wanted)]) or "none"
-                raise CleaveError(None, f"{len(given)} arguments are given", f"compiled for {len(wanted)}: {names}")
-            for name, one, other in zip(self.parameters, self._structure(spec), wanted, strict=False):
+            flat, spec = pytree.tree_flatten(ordered_like(tuple(given), wanted))
+        if spec != self.in_spec:
+            for name, one, other in zip(self.parameters.names, self._structure(spec), self._structure(self.in_spec), strict=True):
                 if one != other:
                     raise CleaveError(None, f"argument '{name}' is {one}, compiled for {other}", "give it the structure of the example")
             raise CleaveError(None, "the arguments have another structure than the example's", "give them as when compiling")
         for position, name, value in self.fixed:
             if type(flat[position]) is not type(value) or flat[position] != value:
-                raise CleaveError(
-                    None, f"argument '{name}' is {flat[position]!r}, compiled for {value!r}", "compile again for other values"
-                )
+                found = f"argument '{name}' is {shown(flat[position])}, compiled for {shown(value)}"
+                raise CleaveError(None, found, "compile again for other values")
         return flat
 
     @staticmethod
@@ -217,12 +221,18 @@ class Bindings:
             if isinstance(tensor, torch.Tensor) and read.dim < tensor.dim():
                 out.setdefault(read.name, (tensor.shape[read.dim] - read.rest) // read.factor)
         for check in self.arguments:
-            check.applied(self.tensor(check.source, flat), out)
+            check.applied(self.tensor(check.source, flat), out, self.origins)
         for condition in self.conditions:
             if not condition.holds(out):
                 text = f"the program was traced for {condition.left} {condition.relation} {condition.right}, which does not hold"
-                raise CleaveError(None, text, "compile again for these sizes")
+                raise CleaveError(condition.place or None, text, "compile again for these sizes")
         return out
+
+    @cached_property
+    def origins(self) -> dict[str, str]:
+        """Where the value of each symbol is read, for people."""
+        names = {check.source: check.name for check in self.arguments}
+        return {read.name: f"dimension {read.dim} of '{names[Source('argument', read.argument)]}'" for read in self.symbols}
 
     def check_weights(self, flat: Mapping[int, Any]) -> None:
         """Looks at the weights of a call, by position. Raises: CleaveError as `sizes`; sizes that are symbols are whatever they are."""
@@ -233,6 +243,20 @@ class Bindings:
     def views(self, flat: Sequence[Any], symbols: Mapping[str, int]) -> list[torch.Tensor]:
         """A view for each graph input. Shapes: the dimensions of its layout."""
         return [entry.view(self.tensor(entry.source, flat), symbols) for entry in self.inputs]
+
+    def check_example(self, flat: Sequence[Any]) -> None:
+        """Raises: CleaveError where the example is not as the traced program assumed: sizes of 0 and 1 are traced as longer ones."""
+        symbols = {read.name: (flat[read.argument].shape[read.dim] - read.rest) // read.factor for read in self.symbols}
+        for condition in self.conditions:
+            if {*condition.left.symbols, *condition.right.symbols} <= set(symbols) and not condition.holds(symbols):
+                sizes = ", ".join(
+                    f"{name} = {symbols[name]}"
+                    for name in {**dict.fromkeys(condition.left.symbols), **dict.fromkeys(condition.right.symbols)}
+                )
+                text = f"needs {condition.left} {condition.relation} {condition.right}, and the example has {sizes}"
+                raise CleaveError(
+                    condition.place or None, text, "give an example for which it holds, or do not declare the dimension dynamic"
+                )
 
     def check_hint(self, hint: Mapping[str, int]) -> None:
         """Looks at values of some symbols. Raises: CleaveError where no call has them, by what was assumed of these alone."""

@@ -50,7 +50,9 @@ def capture(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any = 
     values = list(dict.fromkeys(result.value for result in state.results if result.value is not None))
     arguments = {key: Argument(one.name, DTYPES[one.dtype], one.weight) for key, one in state.tensors.items()}
     emitted = emit(state.cx, traced.name, arguments, values, symbol_names(state), symbol_facts(state))
-    return Captured(emitted.graph, replace(_bindings(state, emitted, values), weights=marked), state.cx.unrounded)
+    bindings = replace(_bindings(state, emitted, values), weights=marked)
+    bindings.check_example([leaf.value for leaf in traced.leaves])
+    return Captured(emitted.graph, bindings, state.cx.unrounded)
 
 
 def _marked(traced: Traced, weights: Iterable[int | str]) -> tuple[Source, ...]:

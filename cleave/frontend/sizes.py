@@ -30,14 +30,28 @@ def from_torch(size: Any) -> Size:
 @lru_cache(maxsize=4096)
 def converted(expr: Any) -> Size:
     """The size that a sympy expression of tracing stands for. Raises: ValueError as `from_torch`."""
+    try:
+        return _converted(expr)
+    except _NoSize:
+        raise ValueError(f"size '{expr}' is not made of + - * // % min max") from None
+
+
+class _NoSize(Exception):
+    """Within an expression, something that sizes cannot hold."""
+
+
+def _converted(expr: Any) -> Size:
     if expr.is_Integer:
         return int(expr)
     if expr.is_Symbol:
         return symbol(str(expr))
-    args = [converted(arg) for arg in expr.args]
-    build = _FUNCTIONS.get(type(expr).__name__)
+    kind = type(expr).__name__
+    if kind in _ROUNDED and type(expr.args[0]).__name__ == "IntTrueDiv":
+        return simplified(_ROUNDED[kind](*map(_converted, expr.args[0].args)))
+    args = [_converted(arg) for arg in expr.args]
+    build = _FUNCTIONS.get(kind)
     if build is None:
-        raise ValueError(f"size '{expr}' is not made of + - * // % min max")
+        raise _NoSize
     return simplified(build(args))
 
 
@@ -78,8 +92,30 @@ def largest(a: Size, b: Size) -> Size:
 
 def _power(a: Size, b: Size) -> Size:
     if not isinstance(b, int) or b < 0:
-        raise ValueError(f"size '{a}**{b}' is not made of + - * // % min max")
+        raise _NoSize
     return a**b
+
+
+def _rounded_up(a: Size, b: Size) -> Size:
+    """math.ceil(a / b)."""
+    if isinstance(b, int) and b <= 0:
+        raise _NoSize
+    return floor_division(simplified(a + b - 1), b)
+
+
+def _rounded_to_zero(a: Size, b: Size) -> Size:
+    """int(a / b), of what is known not to be negative."""
+    terms = _sympy.Add.make_args(_sympy.expand(a))
+    if any(term.as_coeff_Mul()[0] < 0 or not term.is_polynomial() for term in terms) or (isinstance(b, int) and b <= 0):
+        raise _NoSize
+    return floor_division(a, b)
+
+
+_ROUNDED: Mapping[str, Callable[[Size, Size], Size]] = {
+    "FloorToInt": floor_division,
+    "CeilToInt": _rounded_up,
+    "TruncToInt": _rounded_to_zero,
+}
 
 
 _FUNCTIONS: Mapping[str, Callable[[list[Size]], Size]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -13,9 +14,8 @@ from ..graph import Symbol
 from .bindings import Condition, Relation, SymbolRead
 from .dynamic_shapes import dim_name
 from .sizes import Size, converted, quotient, simplified, to_extent
-from .traced import guards
+from .traced import guard_place, guards, unsupported_branch
 from .translation import ReadTensor, Translation
-from .user_code import is_user_file
 
 
 def _dynamic_dims(state: Translation) -> Iterable[tuple[int, int, Any, Size]]:
@@ -116,19 +116,12 @@ def conditions(state: Translation, names: Mapping[str, str]) -> Iterable[Conditi
     for left, right in state.assumed:
         yield Condition(to_extent(state.renamed(left), names), "==", to_extent(state.renamed(right), names))
     for guard, expr in guards(state.traced):
-        place = _user_place(guard)
+        place = guard_place(guard)
         found = _relation(state, expr, names)
         if found is not None and (place or found.relation != "!="):
-            yield found
+            yield replace(found, place=place)
         elif found is None and place and expr != sympy.true and not isinstance(expr, sympy.Eq):
-            raise CleaveError(place, f"branches on sizes by {expr}", "branch on a comparison of two sizes")
-
-
-def _user_place(guard: Any) -> str:
-    """The line of the user's code that asked for a relation of sizes, empty where torch did."""
-    location: Any = getattr(getattr(guard, "sloc", None), "framework_loc", None)
-    filename = str(getattr(location, "filename", ""))
-    return f"{filename}:{location.lineno}" if filename and is_user_file(filename) else ""
+            raise unsupported_branch(place, expr, names)
 
 
 _RELATIONS: tuple[tuple[Any, Relation], ...] = (

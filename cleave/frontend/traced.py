@@ -1,10 +1,17 @@
-"""A traced program: what tracing gives, and what its operators say of themselves."""
+"""A traced program: what tracing gives, and what its operators and guards say of themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import sympy
+
+from ..errors import CleaveError
+from .parameters import Parameters
+from .spelling import spelled
+from .user_code import is_user_file
 
 PLACE = "cleave_place"
 """Where an operator keeps the user's line that called it, among what is its own."""
@@ -33,7 +40,7 @@ class Traced:
     place: str
     leaves: tuple[Leaf, ...]
     tensors: tuple[int, ...]
-    parameters: tuple[str, ...]
+    parameters: Parameters
     in_spec: Any
     out_spec: Any
     outputs: tuple[int | tuple[Any], ...]
@@ -75,3 +82,18 @@ def guards(traced: Traced) -> list[tuple[Any, Any]]:
         if environment is not None:
             return [(guard, environment.simplify(guard.expr)) for guard in environment.guards]
     return []
+
+
+def guard_place(guard: Any) -> str:
+    """The line of the user's code that asked for a relation of sizes, empty where torch did."""
+    location: Any = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+    filename = str(getattr(location, "filename", ""))
+    return f"{filename}:{location.lineno}" if filename and is_user_file(filename) else ""
+
+
+def unsupported_branch(place: str, expr: Any, names: Mapping[str, str]) -> CleaveError:
+    """The error for something assumed of sizes that is no comparison of two; `names` are those of the program for symbols."""
+    if isinstance(expr, sympy.Eq):
+        found = f"needs {spelled(expr.args[0], names)} to be {spelled(expr.args[1], names)}"
+        return CleaveError(place, found, "compute sizes by + - * // % only")
+    return CleaveError(place, f"branches on sizes by {spelled(expr, names)}", "branch on a comparison of two sizes")

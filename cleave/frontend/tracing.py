@@ -24,7 +24,9 @@ from ..errors import CleaveError
 from .aliasing import argument_names, is_mutation, refuse_input_mutation
 from .dynamic_shapes import declarations, dynamic_dims, for_export, part_of
 from .naming import identifier, unique
+from .parameters import parameters_of
 from .quiet import quiet
+from .regions import inline_regions
 from .trace_errors import DATA_DEPENDENT, Enveloped, located
 from .traced import PLACE, Leaf, Traced
 from .user_code import definition, user_line
@@ -44,8 +46,8 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
         found = f"{function.original_name if isinstance(function, torch.jit.ScriptModule) else function.name} is a script of torch.jit"
         raise CleaveError(user_line(inspect.currentframe()) or None, found, "give the module or function that it was made from")
     args = tuple(example_inputs)
-    parameters = _parameters(function, len(args))
-    leaves, in_spec = _flatten(args, parameters, dynamic_shapes)
+    parameters = parameters_of(function, len(args))
+    leaves, in_spec = _flatten(args, parameters.names, dynamic_shapes)
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf.value, torch.Tensor))
     place = definition(function)
     for leaf in (leaves[at] for at in tensors):
@@ -53,7 +55,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
             kind = str(leaf.value.layout).removeprefix("torch.")
             raise CleaveError(place, f"argument '{leaf.name}' is {kind} on {leaf.value.device.type}", "pass a dense tensor on cpu or cuda")
     structure = _Structure()
-    call = _Call(function, leaves, in_spec, structure)
+    call = _Call(function, leaves, in_spec, structure, place)
     shapes = tuple(for_export(leaves[at].dynamic) or None for at in tensors)
     # A tensor given twice would be traced as one argument, so each gets an object of its own.
     examples = tuple(_roomy(leaves[at]).detach() for at in tensors)
@@ -62,6 +64,7 @@ def trace(function: Any, example_inputs: Sequence[Any], dynamic_shapes: Any) -> 
     with quiet(), _config.patch(backed_size_oblivious=True), torch.no_grad(), unordered:
         try:
             program = torch.export.export(call, examples, dynamic_shapes=(shapes,) if tensors else None, strict=False)
+            inline_regions(program, place)
             if any(is_mutation(node) for node in program.graph.nodes):
                 refuse_input_mutation(program, argument_names(program, [leaves[at].name for at in tensors]))
                 program = _functional(program)
@@ -108,7 +111,7 @@ class _Structure:
 class _Call(torch.nn.Module):
     """The function as a module over its tensor arguments. Calling it describes its result in `structure`."""
 
-    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any, structure: _Structure) -> None:
+    def __init__(self, function: Any, leaves: Sequence[Leaf], spec: Any, structure: _Structure, place: str) -> None:
         super().__init__()
         owner = getattr(function, "__self__", None)
         self.owner = function if isinstance(function, torch.nn.Module) else owner if isinstance(owner, torch.nn.Module) else None
@@ -117,7 +120,7 @@ class _Call(torch.nn.Module):
         def call(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
             given = iter(tensors)
             flat = [next(given) if isinstance(leaf.value, torch.Tensor) else leaf.value for leaf in leaves]
-            return _flat_results(function(*pytree.tree_unflatten(flat, spec)), structure)
+            return _flat_results(function(*pytree.tree_unflatten(flat, spec)), structure, place)
 
         self.call: Callable[[Sequence[torch.Tensor]], tuple[torch.Tensor, ...]] = call
 
@@ -132,7 +135,7 @@ class _Call(torch.nn.Module):
             raise
 
 
-def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...]:
+def _flat_results(result: Any, structure: _Structure, place: str) -> tuple[torch.Tensor, ...]:
     results, structure.spec = pytree.tree_flatten(result)
     structure.outputs.clear()
     out: list[torch.Tensor] = []
@@ -140,23 +143,15 @@ def _flat_results(result: Any, structure: _Structure) -> tuple[torch.Tensor, ...
         if isinstance(one, torch.Tensor):
             structure.outputs.append(len(out))
             out.append(one)
-        elif one is None or isinstance(one, bool | int | float | str):
+        elif one is None or isinstance(one, bool | int | float | str | torch.dtype):
             structure.outputs.append((one,))
+        elif isinstance(one, torch.SymInt | torch.SymFloat | torch.SymBool):
+            found = "returns a dynamic size, or what is computed of some, as a number"
+            raise CleaveError(place or None, found, "take it outside, from the tensors themselves")
         else:
-            raise TypeError(f"a result of type {type(one).__name__} is not supported")
+            advice = "return tensors, numbers, strings and None, in lists, tuples and dictionaries"
+            raise CleaveError(place or None, f"a result of type {type(one).__name__} is not supported", advice)
     return tuple(out)
-
-
-def _parameters(function: Any, count: int) -> tuple[str, ...]:
-    """The names of the positional parameters that a call of that many arguments fills."""
-    target = function.forward if isinstance(function, torch.nn.Module) else function
-    try:
-        declared = list(inspect.signature(target).parameters.values())
-    except (TypeError, ValueError):
-        return tuple(f"arg{at}" for at in range(count))
-    names = [p.name for p in declared if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    spread = next((p.name for p in declared if p.kind == p.VAR_POSITIONAL), "arg")
-    return tuple(names[at] if at < len(names) else f"{spread}{at - len(names)}" for at in range(count))
 
 
 def _flatten(args: tuple[Any, ...], parameters: Sequence[str], dynamic_shapes: Any) -> tuple[list[Leaf], Any]:

@@ -20,7 +20,8 @@ from .dynamic_shapes import dim_name
 from .naming import identifier, unique
 from .operators import Result, lower
 from .sizes import Size, converted, equal, from_torch, simplified
-from .traced import Traced, guards, module_of, operator_name, place_of
+from .spelling import spelled
+from .traced import Traced, guard_place, guards, module_of, operator_name, place_of, unsupported_branch
 from .values import Lowering, Node, Value
 
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_async")
@@ -28,6 +29,7 @@ _NUMBERS = ("item", "_local_scalar_dense")
 _MEMORY = ("sym_storage_offset", "sym_stride")
 _MAY_COPY = ("reshape", "flatten", "contiguous", "to", "type_as", "unflatten", "view_as", "reshape_as", "clone")
 _SLICES = ("slice", "narrow", "select", "split", "split_with_sizes", "chunk", "sym_size")
+_KINDS: Mapping[str, str] = {"argument": "argument '{}'", "state": "parameter or buffer '{}'", "constant": "constant"}
 _PYTHON: Mapping[str, str] = {"mul": "mul", "add": "add", "sub": "sub", "truediv": "div", "pow": "pow", "neg": "neg"}
 
 
@@ -55,8 +57,9 @@ class Translation:
     """
     What translating one traced program collects.
 
-    `results` are in the order of the program's; `known` are the symbols in sizes of arguments; `assumed` are sizes that must turn
-    out equal in every call.
+    `results` are in the order of the program's; `names` are those that the program gives to symbols, `known` the symbols in sizes of
+    arguments; `assumed` are sizes that must turn out equal in every call; `unread` is the error for something that tracing assumed and
+    sizes cannot hold.
     """
 
     traced: Traced
@@ -65,8 +68,10 @@ class Translation:
     tensors: dict[str, ReadTensor] = field(default_factory=dict[str, ReadTensor])
     constants: dict[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
     results: list[Returned] = field(default_factory=list[Returned])
+    names: dict[str, str] = field(default_factory=dict[str, str])
     known: set[Any] = field(default_factory=set[Any])
     assumed: list[tuple[Size, Size]] = field(default_factory=list[tuple[Size, Size]])
+    unread: CleaveError | None = None
     _equal: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def declare_equal(self, size: Size, kept: Size) -> None:
@@ -84,14 +89,27 @@ class Translation:
 
     def size(self, found: Any) -> Size:
         """The size of a traced dimension, in which symbols that the program names alike are one. Raises: CleaveError."""
-        try:
-            size = from_torch(found)
-        except ValueError as error:
-            self.cx.fail(str(error), "compute sizes by + - * // % only")
-        size = self.canonical(size)
+        size = self.canonical(self.traced_size(found))
         if not isinstance(size, int) and not self.known.issuperset(size.free_symbols):
             self.cx.fail("a size depends on the values of a tensor", "use shapes that are known from those of the arguments")
         return size
+
+    def traced_size(self, found: Any) -> Size:
+        """The size of a traced dimension, as it is traced. Raises: CleaveError for one that sizes cannot hold."""
+        try:
+            return from_torch(found)
+        except ValueError:
+            self.cx.fail(f"size '{spelled(found.node.expr, self.names)}' is not made of + - * // % min max", "compute sizes by these only")
+
+    def traced_sizes(self, node: Any) -> list[Size]:
+        """The sizes of a traced tensor, none for anything else. Raises: CleaveError as `traced_size`."""
+        found = node.meta.get("val")
+        return [self.traced_size(size) for size in found.shape] if isinstance(found, torch.Tensor) else []
+
+    def at(self, node: Any) -> None:
+        """From now on, errors are about a traced operator."""
+        self.cx.place = place_of(node) or self.cx.place or self.traced.place
+        self.cx.op = operator_name(node.target)
 
     def canonical(self, size: Size) -> Size:
         """The size with each symbol replaced by the one that stands for it."""
@@ -125,20 +143,22 @@ def translate(traced: Traced, weights: set[int]) -> Translation:
                 raise CleaveError(error.place, f"{error.found} (in {module})", error.advice, error.op) from error
             except Exception as error:
                 raise internal_error(state.cx.place or None, error, op=state.cx.op) from error
+    if state.unread is not None:
+        raise state.unread
     return state
 
 
 def _refuse_transforms(state: Translation) -> None:
     """
-    Raises: CleaveError for a part that `torch.vmap` or `torch.func` runs on tensors of their own, of which the trace does not tell, and
-    for one that records gradients.
+    Raises: CleaveError for a part that `torch.vmap` or `torch.func` runs on tensors of their own, of which the trace does not tell.
     """
     for node in state.traced.program.graph.nodes:
         state.cx.place, state.cx.op = place_of(node) or state.traced.place, "torch.func"
-        if str(getattr(node.target, "__module__", "")).startswith("torch._functorch"):
-            state.cx.fail("vmap and other transforms of functions are not supported", "write out what they do, as by a batch dimension")
-        if operator_name(node.target) == "wrap_with_set_grad_enabled":
-            state.cx.fail("gradients are taken or recorded in the function", "compile what is inside, or a function that computes them")
+        if not str(getattr(node.target, "__module__", "")).startswith("torch._functorch"):
+            continue
+        if "grad" in operator_name(node.target):
+            state.cx.fail("gradients are taken in the function", "compile what is inside, or a function that computes them")
+        state.cx.fail("vmap and other transforms of functions are not supported", "write out what they do, as by a batch dimension")
 
 
 def _identify(state: Translation) -> None:
@@ -154,30 +174,34 @@ def _identify(state: Translation) -> None:
             size = from_torch(nodes[name].meta["val"].shape[dim])
             if isinstance(size, int) or not size.is_Symbol or not dim_name(declared):
                 continue
+            state.names[str(size)] = dim_name(declared)
             kept = first.setdefault(dim_name(declared), size)
             if kept is not size:
                 state.declare_equal(size, kept)
     state.known.update(
-        symbol for node in nodes.values() for size in _sizes(node) if not isinstance(size, int) for symbol in size.free_symbols
+        symbol for node in nodes.values() for size in state.traced_sizes(node) if not isinstance(size, int) for symbol in size.free_symbols
     )
     for node in state.traced.program.graph.nodes:
         if operator_name(node.target) == "slice":
+            state.at(node)
             _measure_slice(state, node)
-    for one, other in _paired(state.traced):
+    for one, other in _paired(state):
         one, other = state.canonical(one), state.canonical(other)
         if not isinstance(one, int) and not isinstance(other, int) and other.is_Symbol and not equal(one, other):
             state.declare_equal(other, one)
-    for _, expr in guards(state.traced):
+    for guard, expr in guards(state.traced):
         if isinstance(expr, sympy.Eq):
-            sides = sorted((converted(side) for side in expr.args), key=lambda side: (getattr(side, "is_Atom", True), str(side)))
+            try:
+                made = [converted(side) for side in expr.args]
+            except ValueError:
+                # Where torch asked, an operator with that size is to be named first.
+                state.unread = state.unread or unsupported_branch(guard_place(guard) or state.traced.place, expr, state.names)
+                if guard_place(guard):
+                    raise state.unread from None
+                continue
+            sides = sorted(made, key=lambda side: (getattr(side, "is_Atom", True), str(side)))
             if not isinstance(sides[0], int):
                 state.declare_equal(sides[0], sides[1])
-
-
-def _sizes(node: Any) -> list[Size]:
-    """The sizes of a traced tensor, none for anything else."""
-    found = node.meta.get("val")
-    return [from_torch(size) for size in found.shape] if isinstance(found, torch.Tensor) else []
 
 
 def _measure_slice(state: Translation, node: Any) -> None:
@@ -189,21 +213,22 @@ def _measure_slice(state: Translation, node: Any) -> None:
     """
     values: dict[str, Any] = dict(zip(("dim", "start", "end", "step"), (0, None, None, 1), strict=True))
     values.update(zip(("dim", "start", "end", "step"), node.args[1:], strict=False))
-    start, end = (from_torch(at.meta["val"]) if isinstance(at, torch.fx.Node) else at for at in (values["start"], values["end"]))
-    size = state.canonical(_sizes(node.args[0])[values["dim"]])
-    given, traced = slice_length(size, start, end, values["step"]), _sizes(node)[values["dim"]]
+    start, end = (state.traced_size(at.meta["val"]) if isinstance(at, torch.fx.Node) else at for at in (values["start"], values["end"]))
+    size = state.canonical(state.traced_sizes(node.args[0])[values["dim"]])
+    given, traced = slice_length(size, start, end, values["step"]), state.traced_sizes(node)[values["dim"]]
     if not isinstance(traced, int) and traced.is_Symbol and traced not in state.known:
         state.declare_equal(traced, given)
     elif not equal(given, state.canonical(traced)):
         state.assumed.append((given, traced))
 
 
-def _paired(traced: Traced) -> Iterable[tuple[Size, Size]]:
+def _paired(state: Translation) -> Iterable[tuple[Size, Size]]:
     """Sizes that an operator pairs although tracing does not compare them: keys and values of an attention."""
-    for node in traced.program.graph.nodes:
+    for node in state.traced.program.graph.nodes:
         if operator_name(node.target) == "scaled_dot_product_attention":
+            state.at(node)
             key, value = (arg.meta["val"].shape for arg in node.args[1:3])
-            yield from_torch(key[-2]), from_torch(value[-2])
+            yield state.traced_size(key[-2]), state.traced_size(value[-2])
 
 
 def _placeholders(state: Translation, marked: set[int]) -> None:
@@ -241,7 +266,9 @@ def _folded(cx: Lowering, constant: torch.Tensor) -> Value:
 def _described(state: Translation, node: Any, source: Source, name: str, weight: bool) -> Value:
     cx = state.cx
     fake = node.meta["val"]
-    cx.place, cx.op = "", f"argument '{name}'"
+    used = next((line for line in map(place_of, node.users) if line), "") if source.kind == "constant" else ""
+    cx.place, cx.op = used or state.traced.place, _KINDS[source.kind].format(name)
+    dtype = cx.name(fake.dtype)
     shape = tuple(state.size(size) for size in fake.shape)
     name = unique(identifier(name, "arg"), [other.name for other in state.tensors.values()])
     key = f"{source.kind}:{source.key}"
@@ -249,15 +276,14 @@ def _described(state: Translation, node: Any, source: Source, name: str, weight:
     dims = tuple(cx.atoms.dim(size) for size in shape)
     cx.atoms.separate(atom for dim in dims for atom in dim)
     entries = tuple((dim, at, 0, 1) for at, dim in enumerate(dims))
-    input_node = Node("input", (), tuple(atom for dim in dims for atom in dim), cx.name(fake.dtype), (key, entries))
+    input_node = Node("input", (), tuple(atom for dim in dims for atom in dim), dtype, (key, entries))
     return Value(dims, input_node, fake.dtype)
 
 
 def _lowered(state: Translation, node: Any) -> Any:
     """What a traced operator stands for: a value, a size, or a tuple of values."""
     cx = state.cx
-    cx.place = place_of(node) or cx.place or state.traced.place
-    cx.op = operator_name(node.target)
+    state.at(node)
     if node.op == "get_attr":
         return None
     if cx.op in _NUMBERS:
@@ -272,7 +298,8 @@ def _lowered(state: Translation, node: Any) -> Any:
     if cx.op == "getitem":
         out = args[0][args[1]]
         if out is None and node.users:
-            cx.fail("this result of the operator is not supported", "use the first result only")
+            cx.op = operator_name(node.args[0].target)
+            cx.fail(f"{_result_name(*node.args)} is not supported", "use the first result only")
         return out
     if isinstance(found, float | torch.SymFloat):
         return _number(cx, args)
@@ -290,10 +317,20 @@ def _lowered(state: Translation, node: Any) -> Any:
     return out
 
 
+def _result_name(node: Any, place: int) -> str:
+    """What a result of a traced operator with several is called."""
+    name = node.target._schema.returns[place].name if hasattr(node.target, "_schema") else None
+    return f"its result '{name}'" if name else f"its result {place}, counted from 0,"
+
+
 def _argument(state: Translation, arg: Any) -> Any:
     if isinstance(arg, list | tuple):
         return [_argument(state, part) for part in cast(Sequence[Any], arg)]
-    return state.values[arg] if isinstance(arg, torch.fx.Node) else arg
+    if not isinstance(arg, torch.fx.Node):
+        return arg
+    if isinstance(arg.meta.get("val"), bool | torch.SymBool):
+        state.cx.fail("takes a comparison of sizes as a number", "branch on it instead")
+    return state.values[arg]
 
 
 def _result(state: Translation, found: Any) -> Result:
@@ -332,6 +369,8 @@ def _returned(state: Translation, node: Any) -> Returned:
     """A result in the program's dtype. Raises: CleaveError for a view of an argument, whose memory the caller would share."""
     traced, cx = state.traced, state.cx
     cx.place, cx.op = place_of(node) or traced.place, operator_name(node.target)
+    if cx.op == "getitem":
+        cx.op = operator_name(node.args[0].target)
     value = state.values[node]
     if node.op == "placeholder" and value.node.kind == "input":
         source = state.tensors[value.node.attr[0]].source

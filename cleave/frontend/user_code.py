@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
+_FRONTEND = os.path.dirname(os.path.abspath(__file__))
 _LIBRARIES = (
     os.path.dirname(torch.__file__) + os.sep,
-    os.path.dirname(os.path.abspath(__file__)) + os.sep,
-    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "api.py"),
+    _FRONTEND + os.sep,
+    *(os.path.join(os.path.dirname(_FRONTEND), name) for name in ("api.py", "compiled.py")),
     "<eval_with_key>",
     "<string>",
     "<frozen",

@@ -52,7 +52,7 @@ def mutated_state() -> torch.nn.Module:
 
 
 REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
-    "returned_chunk": (lambda x: x.chunk(2, 1)[1], "getitem: returns a view of 'x'"),
+    "returned_chunk": (lambda x: x.chunk(2, 1)[1], "chunk: returns a view of 'x'"),
     "positions": (lambda x: torch.where(x > 0)[0], "where: a size depends on the values of a tensor"),
     "label_smoothing": (lambda x: F.cross_entropy(x, x[:, 0].long(), label_smoothing=0.1), "argument label_smoothing=0.1 is not supported"),
     "over_no_dimension": (lambda x: x.logsumexp(()), "logsumexp: no dimension is given"),
@@ -61,7 +61,24 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "flip": (lambda x: x.flip(0), "flip: this operator is not supported"),
     "roll": (lambda x: x.roll(1, 0), "roll: this operator is not supported"),
     "random": (lambda x: x + torch.rand_like(x), "rand_like: this operator is not supported"),
-    "indices_of_max": (lambda x: x.max(-1).indices, "getitem: this result of the operator is not supported"),
+    "indices_of_max": (lambda x: x.max(-1).indices, "max: its result 'indices' is not supported; use the first"),
+    "unpacked_indices": (lambda x: unpacked(x), "min: its result 'indices' is not supported; use the first result only"),
+    "unnamed_result": (
+        lambda x: torch.native_layer_norm(x, (4,), None, None, 1e-5),
+        "native_layer_norm: its result 1, counted from 0, is not",
+    ),
+    "class_weights": (lambda x: F.cross_entropy(x, x[:, 0].long(), x[0]), "cross_entropy_loss: argument weight is not supported; leave it"),
+    "element_weights": (
+        lambda x: F.binary_cross_entropy_with_logits(x, x, weight=x),
+        "_logits: argument weight is not supported; leave it",
+    ),
+    "own_class": (
+        lambda x: Own(torch.nn.ReLU()),
+        "a result of type Own is not supported; return tensors, numbers, strings and None, in lists",
+    ),
+    "device": (lambda x: (x * 2, x.device), "a result of type device is not supported; return tensors"),
+    "int8_constant": (lambda x: x * torch.ones(4, dtype=torch.int8), "dtype int8 is not supported"),
+    "int8_list": (lambda x: x * torch.tensor([1, 2, 3, 4], dtype=torch.int8), "constant: dtype int8 is not supported"),
     "argmax": (lambda x: x.argmax(-1), "argmax: this operator is not supported"),
     "active_dropout": (lambda x: F.dropout(x, 0.5), "dropout: an active dropout draws random numbers"),
     "diagonal": (lambda x: torch.einsum("ii->i", x[:, :3]), "einsum: 'ii' takes a diagonal"),
@@ -80,13 +97,16 @@ REFUSED: Mapping[str, tuple[Callable[..., Any], str]] = {
     "slice_assignment": (lambda x: assign_to_slice(x), "error: "),
     "returned_view": (lambda x: x.t(), "t: returns a view of 'x'"),
     "returned_slice": (lambda x: (x * 2, x[1:]), "slice: returns a view of 'x'"),
-    "set_result": (lambda x: {1, 2}, "error: torch.export: "),
+    "set_result": (lambda x: {1, 2}, "a result of type set is not supported; return tensors"),
     "numpy": (lambda x: x.numpy(), "error: "),
     "scatter": (lambda x: x.scatter(1, torch.zeros(3, 1, dtype=torch.long), 0.0), "scatter: this operator is not supported"),
     "trunc": (lambda x: torch.div(x, 2, rounding_mode="trunc"), "rounding_mode='trunc' is not supported"),
-    "autocast": (lambda x: _autocast(x), "wrap_with_autocast: this operator is not supported"),
+    "autocast": (lambda x: _autocast(x), "torch.autocast: what is inside is computed in bfloat16"),
     "vmap": (lambda x: torch.vmap(lambda row: row * 2)(x), "torch.func: vmap and other transforms of functions are not supported"),
-    "gradient": (lambda x: torch.func.grad(lambda y: (y * y).sum())(x), "torch.func: gradients are taken or recorded"),
+    "autocast_in_one_that_is_off": (lambda x: _autocast(x, off_outside=True), "torch.autocast: what is inside is computed in bfloat16"),
+    "autocast_around_one_that_is_off": (lambda x: _autocast(x, off_inside=True), "torch.autocast: what is inside is computed in bfloat16"),
+    "vmap_with_gradients": (lambda x: with_gradients(torch.vmap(lambda row: row * 2), x), "torch.func: vmap and other transforms"),
+    "gradient": (lambda x: torch.func.grad(lambda y: (y * y).sum())(x), "torch.func: gradients are taken in the function"),
     "long_factor": (lambda x: x.int() * 2**40, "constant: takes 1099511627776, which does not fit i32"),
     "infinite_integer": (lambda x: x.long() + torch.full((4,), INFINITY).long(), "takes inf as an integer"),
 }
@@ -125,9 +145,21 @@ def grouped(x: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
 
 
-def _autocast(x: Tensor) -> Tensor:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return x @ x.T
+def unpacked(x: Tensor) -> tuple[Tensor, Tensor]:
+    least, where = x.min(-1)
+    return least, where
+
+
+def _autocast(x: Tensor, *, off_outside: bool = False, off_inside: bool = False) -> Tensor:
+    with torch.autocast("cpu", enabled=False) if off_outside else nullcontext(), torch.autocast("cpu", dtype=torch.bfloat16):
+        x = x @ x.T
+        with torch.autocast("cpu", enabled=False) if off_inside else nullcontext():
+            return x @ x
+
+
+def with_gradients(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        return function(x)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -137,7 +169,7 @@ def test_what_is_refused_is_named_with_its_line(name: str) -> None:
         capture(function, (X,))
     text = str(caught.value)
     assert message in text
-    assert "\n" not in text
+    assert "\n" not in text and "(in the Wrapper)" not in text and "Value(" not in text
     assert re.match(rf"{re.escape(__file__)}:\d+: error: ", text)
 
 
@@ -374,12 +406,12 @@ def test_calls_are_checked() -> None:
     for args, message in (
         ((torch.randn(7, 5), 2.0), "dimension 1 of argument 'x' has size 5, compiled for 4"),
         ((torch.randn(7, 4).double(), 2.0), "argument 'x' is torch.float64, compiled for torch.float32"),
-        ((torch.randn(4), 2.0), "argument 'x' has 1 dimensions, compiled for 2"),
+        ((torch.randn(4), 2.0), "argument 'x' has 1 dimension, compiled for 2"),
         ((torch.randn(7, 4), 3.0), "argument 'scale' is 3.0, compiled for 2.0"),
-        ((torch.randn(7, 4),), "1 arguments are given; compiled for 2: x, scale"),
+        ((torch.randn(7, 4),), "argument 'scale' is missing; compiled for 2: x, scale"),
         ((torch.randn(7, 4), 2.0, 2.0), "3 arguments are given; compiled for 2: x, scale"),
         ((torch.randn(7, 4), {"a": [2.0]}), "argument 'scale' is {'a': \\[one value\\]}, compiled for one value"),
-        ((1.5, 2.0), "argument 'x' is a float"),
+        ((1.5, 2.0), "argument 'x' is 1.5, compiled for a tensor"),
     ):
         with pytest.raises(CleaveError, match=message):
             bindings.sizes(bindings.flatten(args))
@@ -412,5 +444,91 @@ def test_slices_end_where_a_dynamic_dimension_does() -> None:
 
 def test_sizes_declared_equal_are_checked_to_be_equal() -> None:
     captured = capture(lambda x, y: x.sum(0) + y.sum(0), (X, X), ({0: "n"}, {0: "n"}))
-    with pytest.raises(CleaveError, match="dimension 0 of argument 'y' has size 2, compiled for n"):
+    with pytest.raises(CleaveError, match="dimension 0 of argument 'y' has size 2, compiled for n; n is 3 by dimension 0 of 'x'"):
         evaluated(captured, (X, X[:2]))
+
+
+def causal(q: Tensor, k: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, k, is_causal=q.shape[2] > 1 and k.dim() == 4)
+
+
+def causal_symbol(q: Tensor, k: Tensor) -> Tensor:
+    is_causal: Any = q.shape[2] > 1
+    return F.scaled_dot_product_attention(q, k, k, is_causal=is_causal)
+
+
+SHORT: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], str]] = {
+    "attention": (causal, (1, 2, 1, 8), "needs m > 1, and the example has m = 1; give an example for which it holds"),
+    "branch": (lambda x, k: x * 2 if x.shape[2] > 1 else x * 3, (1, 2, 1, 8), "needs m > 1, and the example has m = 1"),
+    "branch_on_one": (lambda x, k: x * 2 if x.shape[2] == 1 else x * 3, (1, 2, 1, 8), "needs m != 1, and the example has m = 1"),
+    "number": (causal_symbol, (1, 2, 7, 8), "torch.export: TypeError: scaled_dot_product_attention(): argument 'is_causal' must be bool"),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_examples_that_take_another_branch(name: str) -> None:
+    function, shape, message = SHORT[name]
+    with pytest.raises(CleaveError) as caught:
+        capture(function, (torch.ones(shape), torch.ones(1, 2, 7, 8)), ({2: "m"}, None))
+    assert message in str(caught.value)
+    assert re.match(
+        rf"{re.escape(__file__)}:{function.__code__.co_firstlineno + (name in ('attention', 'number')) + (name == 'number')}: ",
+        str(caught.value),
+    )
+    assert name != "number" or "make it one, as by bool(x.shape[0] > 1)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "size, message", [(1, "needs n >= 2, and the example has n = 1"), (12, "needs n <= 9, and the example has n = 12")]
+)
+def test_examples_outside_of_declared_bounds(size: int, message: str) -> None:
+    with pytest.raises(CleaveError, match=f"{message}; give an example for which it holds"):
+        capture(lambda x: x * 2, (torch.ones(size, 4),), ({0: Dim("n", min=2, max=9)},))
+
+
+def test_a_call_that_takes_another_branch_names_it() -> None:
+    captured = capture(causal, (torch.ones(1, 2, 7, 8), torch.ones(1, 2, 7, 8)), ({2: "m"}, None))
+    with pytest.raises(CleaveError, match="traced for m > 1, which does not hold") as caught:
+        evaluated(captured, (torch.ones(1, 2, 1, 8), torch.ones(1, 2, 7, 8)))
+    assert str(caught.value).startswith(f"{__file__}:{causal.__code__.co_firstlineno + 1}: error: ")
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.complex64, torch.uint8, torch.float8_e4m3fn])
+@pytest.mark.parametrize("used", [True, False])
+def test_types_of_arguments(dtype: torch.dtype, used: bool) -> None:
+    def function(x: Tensor, other: Tensor) -> Tensor:
+        return x + other.float() if used else x * 2
+
+    with pytest.raises(CleaveError) as caught:
+        capture(function, (X, torch.ones(4).to(dtype)))
+    name = str(dtype).removeprefix("torch.")
+    assert str(caught.value).startswith(
+        f"{__file__}:{function.__code__.co_firstlineno}: error: argument 'other': dtype {name} is not supported"
+    )
+
+
+def test_types_of_buffers() -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("scale", torch.ones(4, dtype=torch.int8))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.scale  # type: ignore[operator]
+
+    with pytest.raises(CleaveError) as caught:
+        capture(Scaled(), (X,))
+    line = Scaled.forward.__code__.co_firstlineno
+    assert str(caught.value).startswith(f"{__file__}:{line}: error: parameter or buffer 'scale': dtype int8 is not supported")
+
+
+def test_a_type_is_a_result() -> None:
+    captured = capture(lambda x: (x * 2, x.dtype), (X,))
+    assert evaluated(captured, (X,))[1] is torch.float32
+
+
+def test_modules_made_for_inference() -> None:
+    with torch.inference_mode():
+        module = torch.nn.Linear(4, 4)
+    with pytest.raises(CleaveError, match=r"make the module outside of torch\.inference_mode, as under torch\.no_grad"):
+        cleave.compile(module, X)

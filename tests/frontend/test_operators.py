@@ -157,6 +157,9 @@ CASES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "mse_loss": ("x, y: (F.mse_loss(x, y), F.mse_loss(x, y, reduction='none'))", (X, Y)),
     "cosine_similarity": ("x, y: F.cosine_similarity(x, y, dim=-1)", (X, Y)),
     "in_place_on_a_copy": ("x: x.clone().mul_(2).add_(1)", (X,)),
+    "filled": ("x: (torch.zeros_like(x).fill_(3), (x * 2).fill_(x.sum()) + x, x.clone().zero_() + x, (x > 0).fill_(True))", (X,)),
+    "filled_integers": ("x: (torch.zeros(2, dtype=torch.long).fill_(3.7), (x * 2).long().fill_(2))", (X,)),
+    "filled_parts": ("x: filled_parts(x)", (X,)),
     "in_place_row": ("x: doubled_row(x)", (X,)),
     "size_arithmetic": ("x: x * x.shape[0] + x.sum(0) / x.shape[1] + x.numel()", (X,)),
     "fixed_arguments": ("x, s, d: x.sum(d['dim']) * s", (X, 2.5, {"dim": 1})),
@@ -166,7 +169,17 @@ CASES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 
 def function_of(text: str) -> Callable[..., Any]:
     """The function of a case: its parameters, a colon, and what it returns."""
-    return eval(f"lambda {text}", {"torch": torch, "F": F, "math": math, "doubled_row": doubled_row})
+    return eval(f"lambda {text}", {"torch": torch, "F": F, "math": math, "doubled_row": doubled_row, "filled_parts": filled_parts})
+
+
+def filled_parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    out, truth = x * 2, x > 0
+    out[0] = 3
+    out[:, -1] = x.sum()
+    out[1].zero_()
+    truth[1] = True
+    truth[2].fill_(False)
+    return out, truth
 
 
 def doubled_row(x: Tensor) -> Tensor:

@@ -24,13 +24,19 @@ def full(cx: Lowering, result: Result, fill_value: Operand, self: Any = None) ->
     return filled(cx, result, fill_value)
 
 
+@lowers("fill")
+def fill(cx: Lowering, result: Result, self: Value, value: Operand) -> Value:
+    """A tensor of the program's own after all of it was set to one scalar."""
+    return filled(cx, result, value)
+
+
 @lowers("ones", "ones_like", "new_ones")
 def ones(cx: Lowering, result: Result, self: Any = None) -> Value:
     """Ones."""
     return filled(cx, result, 1)
 
 
-@lowers("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")
+@lowers("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty", "zero")
 def zeros(cx: Lowering, result: Result, self: Any = None) -> Value:
     """Zeros; memory without a value may hold them too."""
     return filled(cx, result, 0)

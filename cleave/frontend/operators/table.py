@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import torch
 
@@ -67,9 +67,15 @@ def lower(cx: Lowering, target: Any, args: Sequence[Any], kwargs: Mapping[str, A
         if argument.name in accepted:
             passed[argument.name] = value
         elif argument.name not in _IGNORED and not (argument.has_default_value() and value == argument.default_value):
-            cx.fail(f"argument {argument.name}={value!r} is not supported", "leave it at its default")
+            given_as = argument.name if _has_values(value) else f"{argument.name}={value!r}"
+            cx.fail(f"argument {given_as} is not supported", "leave it at its default")
     try:
         bound = inspect.signature(function).bind(cx, result, **passed)
     except TypeError as error:
         cx.fail(f"this use of the operator is not supported ({error})")
     return function(*bound.args, **bound.kwargs)
+
+
+def _has_values(value: Any) -> bool:
+    """Whether an argument is, or has, what is computed."""
+    return isinstance(value, Value) or (isinstance(value, list | tuple) and any(map(_has_values, cast("Sequence[Any]", value))))

@@ -21,6 +21,7 @@ from .partition import Product, products, source_of
 from .program import Allocate, For, Launch, Program, Step, walk
 from .ranges import within_ranges
 from .sizes import Sizes
+from .splits import exact_chunks
 from .targets import Target
 
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
@@ -208,7 +209,7 @@ def _fusion(
     """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
     try:
-        bound = Sizes(graph, sizes, dynamic, most)
+        bound = Sizes(graph, sizes, dynamic, most, exact_chunks(graph))
         source = source_of(aligned(graph, degrees_of(graph)), bound, written)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error

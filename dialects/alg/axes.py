@@ -55,7 +55,7 @@ class ContractOp(AlgOp):
     The sum over axes of a product of any number of tensors, `alg.contract %q, %k over [d]`.
 
     Shapes: out has the axes of all operands but those removed. A matrix product, batched or not, is one of these. The element
-    types of the operands say what a dot unit may read; the sum is at least f32.
+    types of the operands say what a dot unit may read; the sum is at least f32. Integers are multiplied and added in the type of the result.
     """
 
     name = "alg.contract"

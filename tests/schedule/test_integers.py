@@ -40,6 +40,40 @@ def test_large_integers_keep_all_digits_beside_lanes_that_do_not_exist() -> None
     assert (found == 2**62 + 1).all()
 
 
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+@pytest.mark.parametrize("width", ["1", "7", "300"])
+@pytest.mark.parametrize("operands", [1, 2, 3])
+def test_sums_of_products_are_made_of_integers(dtype: str, width: str, operands: int) -> None:
+    """Floats hold fewer digits than these have, and do not wrap around."""
+    inputs = [
+        Input("x", ("m", "k"), dtype, "m k"),
+        Input("y", ("k", "n"), "i32", "k n"),
+        Input("z", ("k",), "i1", "k"),
+    ]
+    s = Sketch("product", f"m=33 n=40 k={width}", inputs[:operands])
+    s.output(s.op("contract", *range(operands), attr=(("k",),), dtype=dtype), "m n" if operands > 1 else "m", dtype)
+    graph = s.graph()
+    draw = np.random.default_rng(0)
+    x = draw.integers(-(2**31) if dtype == "i32" else -(2**62), 2**31 - 1, (33, int(width)))
+    data = [x, draw.integers(-(2**31), 2**31 - 1, (int(width), 40)), draw.integers(0, 2, int(width))][:operands]
+    (expected,) = evaluate(graph, data, {})
+    wrapped = np.multiply.reduce(np.broadcast_arrays(x[:, :, None], *[a.reshape(1, int(width), -1) for a in data[1:]])).sum(1)
+    np.testing.assert_array_equal(expected, (wrapped.astype("i4") if dtype == "i32" else wrapped).reshape(expected.shape))
+    program = scheduled(graph)
+    (found,) = run_program(program, data, {})
+    np.testing.assert_array_equal(found, expected)
+    (found,) = execute(program, data)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sums_of_products_of_places_leave_out_lanes_that_do_not_exist() -> None:
+    """Nothing is loaded there, so nothing is 0 by itself."""
+    s = Sketch("product", "m=5 k=77", [Input("y", ("m",), "i64", "m")])
+    place = s.op("add", s.cast(s.op("iota", attr=("k",)), "i64"), s.builder.add("constant", attr=(3,), dtype="i64"))
+    s.output(s.op("mul", s.op("contract", place, place, attr=(("k",),), dtype="i64"), 0), "m", "i64")
+    agrees(s.graph(), scheduled(s.graph()))
+
+
 @pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_kernels_compare_all_bits_of_integers(predicate: str) -> None:
     """Only Triton's integers have as many as their type says."""

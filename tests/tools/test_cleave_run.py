@@ -89,6 +89,26 @@ def test_errors(a: list[float], b: list[float], expected: tuple[float, float]) -
     assert cleave_run.errors(np.array(a), np.array(b)) == expected
 
 
+@pytest.mark.parametrize("size", [(), (3,), (0,)])
+@pytest.mark.parametrize("big", [7, 2**53, 2**63 - 2, -(2**63)])
+def test_integers_differ_by_any_bit(size: tuple[int, ...], big: int) -> None:
+    """Large ones are the same as float64."""
+    one, other = np.full(size, big), np.full(size, big + 1)
+    assert cleave_run.errors(one, one) == (0.0, 0.0)
+    assert cleave_run.errors(one, other) == ((1.0, 1 / abs(float(big + 1))) if one.size else (0.0, 0.0))
+
+
+def test_integers_are_compared_exactly_unless_a_tolerance_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = tmp_path / "one.mlir", tmp_path / "other.mlir"
+    path.write_text(
+        "alg.graph @c axes [] () -> (!alg.tensor<[], i64>) { %c = alg.constant 9007199254740993 : i64 alg.yield %c : !alg.tensor<[], i64> }"
+    )
+    other.write_text(path.read_text().replace("993", "992"))
+    assert cleave_run.main([str(path), "--compare", str(other)]) == 1
+    assert "max abs error 1, max rel error 1.11e-16 against alg, beyond --tolerance 0" in capsys.readouterr().out
+    assert cleave_run.main([str(path), "--compare", str(other), "--tolerance", "1e-9"]) == 0
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [

@@ -12,7 +12,7 @@ from cleave.schedule.loops import KernelEmitter
 from cleave.schedule.measure import Measure
 from cleave.schedule.roles import Dim, Plan
 
-from .programs import INFINITY, Input, Sketch, agrees, scheduled
+from .programs import INFINITY, Input, Sketch, Symbol, agrees, scheduled
 from .test_branching import planned, work_of
 
 FAR = (2**62 + 1, 2**40 + 3, 2**32, 2**31, 2**31 - 1, 78, 77, 5, 0, -1, -(2**31), -(2**32), -(2**40), -(2**63))
@@ -115,3 +115,34 @@ def test_lengths_of_both_types_bound_alike() -> None:
         kernel = KernelEmitter(work, Plan((Dim("m", ("m",), "grid", 1), Dim("n", ("n",), "loop", 16)), ("m",))).kernel()
         varying.append(Measure(kernel, work.sizes).varying)
     assert varying == [frozenset("m")] * 2
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["i32", "i64", "index"])
+@pytest.mark.parametrize("wanted", ["f32", "f64", "i64", "same"])
+@pytest.mark.parametrize("size", [0, 5])
+def test_what_nothing_is_reduced_to_is_that_of_the_type_of_the_result(kind: str, dtype: str, wanted: str, size: int) -> None:
+    """On all levels, for floats an infinity."""
+    out = dtype if wanted == "same" else wanted
+    s = Sketch("top", "m=m", [Input("x", ("m",), dtype, "m")], [Symbol("m", (7,))])
+    s.output(s.op("reduce", 0, attr=(kind, ("m",)), dtype=out), "", out)
+    graph, data = s.graph(), [np.arange(3, 3 + size)]
+    program = scheduled(graph, {"m": 7}, ["m"])
+    bits = 31 if out in ("i32", "index") else 63
+    nothing = (INFINITY if out in ("f32", "f64") else 2**bits - 1) * (-1 if kind == "max" else 1)
+    if kind == "max" and out not in ("f32", "f64"):
+        nothing = -(2**bits)
+    expected = nothing if not size else 3 + size - 1 if kind == "max" else 3
+    assert evaluate(graph, data, {"m": size})[0] == expected
+    assert run_program(program, data, {"m": size})[0] == expected
+    assert execute(program, data, {"m": size})[0] == expected
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_the_last_place_where_there_may_be_none(kind: str) -> None:
+    s = Sketch("top", "m=m", [], [Symbol("m", (7,))])
+    s.output(s.op("reduce", s.op("iota", attr=("m",)), attr=(kind, ("m",))), "", "i64")
+    program = scheduled(s.graph(), {"m": 7}, ["m"])
+    for size in (0, 1, 9):
+        (expected,) = evaluate(s.graph(), [], {"m": size})
+        assert run_program(program, [], {"m": size})[0] == execute(program, [], {"m": size})[0] == expected

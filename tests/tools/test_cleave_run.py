@@ -427,3 +427,27 @@ sched.program @f sizes [m = m] () -> (%x: !sched.buffer<[m : 1], f32> layout "m"
     assert out == "" and err.count("\n") == 1
     assert err.startswith(f"{path}: error: @f (tt): ValueError: range() arg 3 must not be zero (in k: for i in range(")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("level", ["alg", "sched"])
+@pytest.mark.parametrize(
+    ("extent", "dims", "said"),
+    [
+        ("n floordiv k", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent '((n) // (k))'; give other --dims"),
+        ("ceildiv(n, k)", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent 'ceildiv(n, k)'; give other --dims"),
+        ("n mod k", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent '((n) % (k))'; give other --dims"),
+        ("n - 3", "n=1,k=3", "@p at n = 1, k = 3: axis 'm' is n - 3, -2; give other --dims"),
+    ],
+)
+def test_sizes_at_which_an_axis_has_none(
+    extent: str, dims: str, said: str, level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text(
+        f"alg.graph @p axes [n = ?, k = ?, m = {extent}] (%x: !alg.tensor<[m, n, k], f32>) -> (!alg.tensor<[m, n, k], f32>) {{\n"
+        "  %y = alg.exp %x : !alg.tensor<[m, n, k], f32>\n  alg.yield %y\n}\n"
+    )
+    if level == "sched":
+        assert cleave_opt.main([str(path), "-p", "convert-alg-to-sched", "-o", str(path)]) == 0
+    assert cleave_run.main([str(path), "--dims", dims]) == 1
+    assert capsys.readouterr().err == f"{path}: error: {said}\n"

@@ -52,6 +52,17 @@ def schedule(
     return assemble(best, best.choices, [*notes, f"chosen: {name}"])
 
 
+def _too_deep(graph: Graph) -> CleaveError:
+    """What is said of a graph whose values are made of each other in longer chains than are followed, at the end of the longest."""
+    depths: list[int] = []
+    for op in graph.ops:
+        depths.append(1 + max((depths[arg] for arg in op.args), default=0))
+    last = max(range(len(depths)), key=depths.__getitem__)
+    place = graph.places[last] if graph.places else ""
+    found = f"ends a chain of {depths[last]} operations, each of which needs the one before; that is too deep to schedule"
+    return CleaveError(place, found, "cut the program into shorter ones", op=f"alg.{graph.ops[last].kind}")
+
+
 def considered(
     graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
 ) -> tuple[list[tuple[str, Candidate]], list[str]]:
@@ -61,6 +72,15 @@ def considered(
 
     Raises: CleaveError where there is none.
     """
+    try:
+        return _considered(graphs, sizes, dynamic, target, chosen, several)
+    except RecursionError:
+        raise _too_deep(graphs[0]) from None
+
+
+def _considered(
+    graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
+) -> tuple[list[tuple[str, Candidate]], list[str]]:
     rough: list[tuple[float, str, Fusion]] = []
     failure: CleaveError | None = None
     notes: list[str] = []

@@ -20,6 +20,7 @@ from .nodes import UnschedulableError
 from .partition import Product, products, source_of
 from .program import Allocate, For, Launch, Program, Step, walk
 from .ranges import within_ranges
+from .repeats import with_repeats
 from .sizes import Sizes
 from .splits import exact_chunks
 from .targets import Target
@@ -230,7 +231,8 @@ def _fusion(
     place = next((entry for entry in graph.places if entry), "")
     try:
         bound = Sizes(graph, sizes, dynamic, most, exact_chunks(graph))
-        source = source_of(aligned(graph, degrees_of(graph)), bound, written)
+        made = aligned(graph, degrees_of(graph))
+        source = source_of(made, bound, written)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
     except ValueError as error:
@@ -238,6 +240,10 @@ def _fusion(
     try:
         fusion = Fusion(source, target, options, shared=shared)
         found = fusion.rough()
+        if not found and (stored := with_repeats(made, bound)) is not made:
+            source = source_of(stored, bound, written)
+            fusion = Fusion(source, target, options, shared=shared)
+            found = fusion.rough()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error

@@ -164,12 +164,23 @@ def _float(value: float, dtype: str) -> float:
 
 def _number(value: float | int, dtype: str) -> Literal:
     if dtype in _FLOAT_BITS:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"the number does not fit {dtype}") from None
     if dtype == "i1":
         raise ValueError("an i1 is true or false")
     if isinstance(value, float):
         raise ValueError(f"'{value}' is no {dtype}")
+    if not fits(value, dtype):
+        raise ValueError(f"{value} does not fit {dtype}")
     return value
+
+
+def fits(value: int, dtype: str) -> bool:
+    """Whether an integer type holds a value."""
+    bits = 31 if dtype == "i32" else 63
+    return -(2**bits) <= value < 2**bits
 
 
 def _from_bits(bits: int, dtype: str) -> Literal:

@@ -61,7 +61,8 @@ class Runnable:
         """
         A value for every symbol: as given, else its first hint.
 
-        Raises: CleaveError for a symbol without either, a value its facts exclude, and a name that is not a symbol.
+        Raises: CleaveError for a symbol without either, a value its facts exclude, a name that is not a symbol, and values at which an
+        axis has no size.
         """
         names = [symbol.name for symbol in self.symbols]
         fixed = {name: extent.constant for name, extent in self.extents}
@@ -78,7 +79,18 @@ class Runnable:
                 fact = f"a multiple of {symbol.multiple_of}" if value % symbol.multiple_of else "positive"
                 raise CleaveError(None, f"symbol '{symbol.name}' of @{self.name} is {fact}, {value} is not")
             sizes[symbol.name] = value
+        self._check_extents(sizes)
         return sizes
+
+    def _check_extents(self, sizes: Mapping[str, int]) -> None:
+        given = ", ".join(f"{name} = {value}" for name, value in sizes.items()) or "no sizes"
+        try:
+            found = sizes_of(self.extents, sizes)
+        except ValueError as error:
+            raise CleaveError(None, f"@{self.name} at {given}: {error}", "give other --dims") from error
+        for axis, extent in self.extents:
+            if found[axis] < 0:
+                raise CleaveError(None, f"@{self.name} at {given}: axis '{axis}' is {extent}, {found[axis]}", "give other --dims")
 
     def takes(self, name: str) -> bool:
         """Whether a size may be given by that name: to a symbol, or to an axis whose size is fixed, which it has to be."""

@@ -28,6 +28,7 @@ _WANTED = {"bool": "true or false", "int": "an integer", "float": "a finite numb
 """What values of a type are, in words."""
 _ANCHOR = re.compile(r"\s*builtin\.module\s*\(")
 _NESTED = re.compile(r"([A-Za-z_][\w.-]*)\s*\(")
+_OPTIONS = re.compile(r"\{([^{}]*)\}")
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
@@ -37,6 +38,7 @@ class PipelineError(ValueError):
 
 def specs(text: str) -> tuple[ArgSpec, ...]:
     """The passes of a pipeline in xDSL's form. Raises: PipelineError."""
+    _check_once(text)
     try:
         return tuple(parse_pipeline(text.strip()))
     except ArgSpecParseError as error:
@@ -45,10 +47,21 @@ def specs(text: str) -> tuple[ArgSpec, ...]:
 
 def spec(text: str) -> ArgSpec:
     """One name with options, as `-t` takes it. Raises: PipelineError."""
+    _check_once(text)
     try:
         return parse_spec(text.strip())
     except ArgSpecParseError as error:
         raise PipelineError(_one_line(text, error)) from None
+
+
+def _check_once(text: str) -> None:
+    """Raises PipelineError for an option that a pass is given twice, of which the parser keeps the last."""
+    hidden = _QUOTED.sub(lambda quoted: '"' + "_" * (len(quoted.group()) - 2) + '"', text)
+    for options in _OPTIONS.finditer(hidden):
+        names = [part.partition("=")[0].replace("_", "-") for part in options.group(1).split()]
+        for name in names:
+            if names.count(name) > 1:
+                raise PipelineError(f"'{text.strip()}': option {name} is given {names.count(name)} times; give it once")
 
 
 def mlir_specs(text: str) -> tuple[ArgSpec, ...]:

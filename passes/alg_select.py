@@ -47,6 +47,13 @@ class AlgSelectPass(ModulePass):
             raise CleaveError(op, "both an index and a name are given", "give one of them")
         graphs = [(inner, inner.body.block.last_op) for inner in op.walk() if isinstance(inner, GraphOp)]
         asked = self.index is not None or bool(self.alternative)
+        declared = {symbol.data.name for graph, _ in graphs for symbol in graph.symbols}
+        for name in parse_sizes(self.sizes, self.name):
+            if name not in declared:
+                known = ", ".join(sorted(declared)) or "none"
+                raise CleaveError(
+                    graphs[0][0] if graphs else op, f"no graph declares symbol '{name}' (there are {known})", "correct the name"
+                )
         plain = not any(isinstance(last, AlternativesOp) for _, last in graphs)
         for graph, last in graphs:
             if isinstance(last, AlternativesOp):
@@ -66,7 +73,7 @@ class AlgSelectPass(ModulePass):
             if self.alternative not in names:
                 raise CleaveError(graph, f"there is no alternative '{self.alternative}'", f"choose one of {', '.join(names)}")
             return names.index(self.alternative)
-        given = {name: values[-1] for name, values in parse_sizes(self.sizes).items()}
+        given = {name: values[-1] for name, values in parse_sizes(self.sizes, self.name).items()}
         costs = [_cost(graph, alternative, given) for alternative in found]
         return min(range(len(found)), key=lambda index: costs[index])
 

@@ -55,7 +55,7 @@ class ConvertAlgToSchedPass(ModulePass):
             machine = target(self.target)
         except ValueError as error:
             raise CleaveError(op, str(error), op=self.name) from error
-        for name, least in (("plans", 1), ("alternatives", 0), ("trial", 0)):
+        for name, least in (("plans", 1), ("alternatives", 1), ("trial", 0)):
             if getattr(self, name) < least:
                 raise CleaveError(op, f"{self.name}: option {name} is {getattr(self, name)}", f"give at least {least}")
         options = ScheduleOptions(plans=self.plans, alternatives=self.alternatives)

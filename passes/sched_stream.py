@@ -36,6 +36,8 @@ class SchedStreamPass(ModulePass):
     """The sizes of symbols that are known at run time only, as "m=64,n=4096"."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.least < 0:
+            raise CleaveError(op, f"{self.name}: option least is {self.least}", "give at least 0")
         symbols = {name: values[-1] for name, values in parse_sizes(self.sizes, self.name).items()}
         for host in [host for host in op.walk() if isinstance(host, sched.ProgramOp)]:
             launches = [step for step in host.body.block.ops if isinstance(step, sched.LaunchOp)]

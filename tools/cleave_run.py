@@ -3,7 +3,8 @@
 
 Modules of `alg`, `sched` and `tt` can be run; TTIR and Triton Python cannot. Inputs are random (with a seed), constant, or read
 from an .npz file by name. Two modules agree within --tolerance, by default 1e-6 where both run in f64, else what rounding to the
-narrowest float of arguments and results allows (1e-3 for f16, 8e-3 for bf16, 2e-5 for f32), as when candidates are tuned.
+narrowest float of arguments and results allows (1e-3 for f16, 8e-3 for bf16, 2e-5 for f32), as when candidates are tuned; integers
+have to be the same.
 Exit codes: 0 fine, 1 a mistake in a program or a difference above the tolerance, 2 a mistake in the command line.
 """
 
@@ -213,8 +214,10 @@ def errors(value: Array, expected: Array) -> tuple[float, float]:
     """
     The greatest absolute difference, and that over the greatest expected magnitude.
 
-    Infinite where the shapes differ, or one has a NaN or an infinity that the other lacks.
+    Infinite where the shapes differ, or one has a NaN or an infinity that the other lacks. Of integers every bit counts.
     """
+    if value.shape == expected.shape and all(array.dtype.kind in "biu" for array in (value, expected)):
+        return _whole_errors(value, expected)
     a, b = value.astype(np.float64), expected.astype(np.float64)
     if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return float("inf"), float("inf")
@@ -223,6 +226,15 @@ def errors(value: Array, expected: Array) -> tuple[float, float]:
         return float("inf"), float("inf")
     absolute = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0))
     scale = float(np.max(np.abs(b[finite]), initial=0.0))
+    return absolute, absolute / scale if scale else absolute
+
+
+def _whole_errors(value: Array, expected: Array) -> tuple[float, float]:
+    """The errors of integers: 0 only where all are the same, which float64 does not tell of large ones."""
+    differ = np.atleast_1d(value != expected)
+    pairs = zip(np.atleast_1d(value)[differ].tolist(), np.atleast_1d(expected)[differ].tolist(), strict=True)
+    absolute = float(max((abs(int(a) - int(b)) for a, b in pairs), default=0))
+    scale = float(np.max(np.abs(expected.astype(np.float64)), initial=0.0))
     return absolute, absolute / scale if scale else absolute
 
 
@@ -368,15 +380,15 @@ def _compared(
         raise CleaveError(None, f"@{program.name} and @{other.name} differ in {_difference(ours, theirs)}", "compare what takes the same")
     precision = precision_of(other, asked)
     expected = run(other, arrays, others, precision)
-    if tolerance is None:
-        tolerance = tolerance_of(program, (precision_of(program, asked), precision))
+    floats = tolerance_of(program, (precision_of(program, asked), precision))
     lines: list[str] = []
     accepted = True
     for slot, value, wanted in zip(program.outputs, results, expected, strict=True):
         absolute, relative = errors(value, wanted)
-        verdict = "" if relative <= tolerance else f", beyond --tolerance {tolerance:g}"
+        allowed = tolerance if tolerance is not None else floats if slot.dtype in TOLERANCES else 0.0
+        verdict = "" if relative <= allowed else f", beyond --tolerance {allowed:g}"
         lines.append(f"{slot.name}: max abs error {absolute:.3g}, max rel error {relative:.3g} against {other.level}{verdict}")
-        accepted &= relative <= tolerance
+        accepted &= relative <= allowed
     return lines, accepted
 
 

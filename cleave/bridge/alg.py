@@ -235,7 +235,13 @@ def _used_axes(graph: Graph) -> frozenset[str]:
 
 def _without_axes(graph: Graph, unused: Iterable[str]) -> Graph:
     """The graph without those axes, and without the symbols that only their extents use."""
-    dropped = frozenset(unused)
+    dropped = set(unused)
+    waiting = [axis for axis in graph.axes if axis.name not in dropped]
+    while waiting:
+        # What a chunk that stays is part of stays as well.
+        found = dropped.intersection(waiting.pop().chunk_of or ())
+        dropped -= found
+        waiting += [graph.axis(name) for name in found]
     kept = tuple(axis for axis in graph.axes if axis.name not in dropped)
     needed = {name for axis in kept for name in axis.extent.symbols}
     needed |= {name for op in graph.ops for value in op.attr if isinstance(value, Extent) for name in value.symbols}

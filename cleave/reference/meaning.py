@@ -147,7 +147,10 @@ def _cast(call: Call) -> Array:
 def _reduced(call: Call, kind: Literal["sum", "max", "min"], removed: tuple[str, ...]) -> Array:
     order = (*call.axes, *removed)
     data = call.args[0].over(order)
-    start = identity(kind, data.dtype)
+    if data.dtype.kind != "f":
+        # Over nothing the result is that of its own type: of a float an infinity, not the least integer.
+        data = data.astype(call.held)
+    start = identity(kind, np.dtype(np.int32) if call.dtype == "index" else data.dtype)
     mask = call.exists(order, removed)
     if mask is not None:
         data = np.where(mask, data, np.asarray(start, dtype=data.dtype))

@@ -134,5 +134,5 @@ def _array(tensor: Tensor, name: str, dtype: str) -> NDArray[Any]:
         return (tensor.float() if dtype == "bf16" else tensor).detach().contiguous().numpy()
     if dtype == "bf16":
         return rounded(tensor.astype(np.float64), "bf16").astype(np.float32)
-    kinds = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_, "i32": np.int32}
+    kinds = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_, "i32": np.int32, "index": np.int32}
     return tensor.astype(kinds.get(dtype, np.int64))

@@ -29,7 +29,7 @@ TORCH_DTYPES: Mapping[str, torch.dtype] = {
     "i1": torch.bool,
     "i32": torch.int32,
     "i64": torch.int64,
-    "index": torch.int64,
+    "index": torch.int32,
 }
 
 Step: TypeAlias = Callable[[Sequence[torch.Tensor]], None]

@@ -148,7 +148,7 @@ def scalar_value(scalar: Scalar, call: Call, sizes: Mapping[str, int], strides: 
     """
     The value of a scalar argument; `strides` are those of each buffer of the call, by axis, in elements.
 
-    Raises: CleaveError where a divisor does not divide the stride.
+    Raises: CleaveError where a divisor does not divide the stride of an axis along which there is more than one element.
     """
     match scalar.kind:
         case "size":
@@ -157,7 +157,8 @@ def scalar_value(scalar: Scalar, call: Call, sizes: Mapping[str, int], strides: 
             return call.grid[scalar.position].evaluate(sizes)
         case "stride":
             stride = strides[scalar.position][scalar.name]
-            if stride % scalar.divisor:
+            held = [sizes[axis] for axis in strides[scalar.position]]
+            if stride % scalar.divisor and sizes[scalar.name] > 1 and 0 not in held:
                 name = call.buffers[scalar.position]
                 raise CleaveError(None, f"'{name}' has stride {stride} along '{scalar.name}'", f"a multiple of {scalar.divisor} is needed")
             return stride // scalar.divisor

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ..graph import Attr, Builder, Graph, Output
 from .nodes import neutral_of, removed_axes
+from .splits import is_free
 from .statements import widest_float
 
 
@@ -32,11 +33,8 @@ class Aligned:
 
 
 def split_symbols(graph: Graph) -> tuple[str, ...]:
-    """The symbols that are numbers of chunks: extents of outer axes that name nothing else."""
-    outers = {entry.chunk_of[1] for entry in graph.axes if entry.chunk_of is not None}
-    return tuple(
-        entry.name for entry in graph.symbols if any(axis.name in outers and axis.extent.text == entry.name for axis in graph.axes)
-    )
+    """The symbols that are numbers of chunks, extents of outer axes, and on which no result depends; others are a caller's to give."""
+    return tuple(entry.name for entry in graph.symbols if is_free(graph, entry.name))
 
 
 def aligned(graph: Graph, degrees: tuple[Mapping[int, int], ...]) -> Aligned:

@@ -16,7 +16,6 @@ from math import prod
 
 from ..extents import Extent, extent
 from .buffers import fresh
-from .chunks import split_symbols
 from .kernels import Choice
 from .last import MOST_SINGLE
 from .partition import Source
@@ -39,7 +38,7 @@ def count_extents(source: Source, choices: Sequence[Choice]) -> tuple[tuple[str,
     is made of.
     """
     sizes = source.sizes
-    counts = {name: sizes.values[name] for name in split_symbols(source.graph) if name in sizes.most}
+    counts = {name: sizes.values[name] for name in sizes.most}
     taken = {axis.name for axis in source.graph.axes} | {symbol.name for symbol in source.graph.symbols}
     out: dict[str, Extent] = {}
     for axis in source.graph.axes:

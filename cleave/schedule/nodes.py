@@ -28,12 +28,12 @@ _NONE: Mapping[str, tuple[Index, ...]] = MappingProxyType({})
 
 
 def neutral_of(kind: str, dtype: str) -> float | int:
-    """What a sum, maximum or minimum starts from: of integers, the least or largest that the type holds."""
+    """What a sum, maximum or minimum starts from: of integers, the least or largest that the type holds. An index has 32 bits."""
     if kind == "sum":
         return 0.0 if dtype in FLOATS else 0
     if dtype in FLOATS:
         return float("-inf") if kind == "max" else float("inf")
-    bits = 31 if dtype == "i32" else 63
+    bits = 63 if dtype == "i64" else 31
     return -(2**bits) if kind == "max" else 2**bits - 1
 
 

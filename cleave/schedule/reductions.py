@@ -90,7 +90,7 @@ def _repeated(emitter: Emitter, value: Value, node: Node, scope: Scope) -> Value
         value = emitter.let(scope, "broadcast", (value,), value.var.type.dtype, name=value.var.name, dims=dims)
         for dim in absent:
             if emitter.ragged[dim.name]:
-                value = emitter.masked(value, dim, 0.0, scope)
+                value = emitter.masked(value, dim, neutral_of("sum", value.var.type.dtype), scope)
     return value
 
 
@@ -115,9 +115,7 @@ def kind_of(node: Node) -> str:
 
 def accumulator_dtype(node: Node) -> str:
     """The type a reduction accumulates in."""
-    if node.kind == "contract" or node.dtype in ("f16", "bf16"):
-        return "f64" if node.dtype == "f64" else "f32"
-    return node.dtype
+    return "f32" if node.dtype in ("f16", "bf16") else node.dtype
 
 
 def tile_reduction(emitter: Emitter, node: Node, scope: Scope) -> Value:
@@ -176,9 +174,9 @@ def _neutral_product(emitter: Emitter, operands: Sequence[Value], node: Node, sc
         having = [place for place, operand in enumerate(out) if dim.name in operand.var.type.names]
         for place in having:
             if not lanes.finite(out[place].lanes.get(dim.name, lanes.UNKNOWN)):
-                out[place] = emitter.masked(out[place], dim, 0.0, scope)
+                out[place] = emitter.masked(out[place], dim, neutral_of("sum", out[place].var.type.dtype), scope)
         if having and all(out[place].lanes[dim.name] != 0.0 for place in having):
-            out[having[0]] = emitter.masked(out[having[0]], dim, 0.0, scope)
+            out[having[0]] = emitter.masked(out[having[0]], dim, neutral_of("sum", out[having[0]].var.type.dtype), scope)
     return out
 
 

@@ -20,7 +20,9 @@ from .nodes import UnschedulableError
 from .partition import Product, products, source_of
 from .program import Allocate, For, Launch, Program, Step, walk
 from .ranges import within_ranges
+from .repeats import with_repeats
 from .sizes import Sizes
+from .splits import exact_chunks
 from .targets import Target
 
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
@@ -51,6 +53,17 @@ def schedule(
     return assemble(best, best.choices, [*notes, f"chosen: {name}"])
 
 
+def _too_deep(graph: Graph) -> CleaveError:
+    """What is said of a graph whose values are made of each other in longer chains than are followed, at the end of the longest."""
+    depths: list[int] = []
+    for op in graph.ops:
+        depths.append(1 + max((depths[arg] for arg in op.args), default=0))
+    last = max(range(len(depths)), key=depths.__getitem__)
+    place = graph.places[last] if graph.places else ""
+    found = f"ends a chain of {depths[last]} operations, each of which needs the one before; that is too deep to schedule"
+    return CleaveError(place, found, "cut the program into shorter ones", op=f"alg.{graph.ops[last].kind}")
+
+
 def considered(
     graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
 ) -> tuple[list[tuple[str, Candidate]], list[str]]:
@@ -60,6 +73,15 @@ def considered(
 
     Raises: CleaveError where there is none.
     """
+    try:
+        return _considered(graphs, sizes, dynamic, target, chosen, several)
+    except RecursionError:
+        raise _too_deep(graphs[0]) from None
+
+
+def _considered(
+    graphs: Sequence[Graph], sizes: Mapping[str, int], dynamic: frozenset[str], target: Target, chosen: ScheduleOptions, several: bool
+) -> tuple[list[tuple[str, Candidate]], list[str]]:
     rough: list[tuple[float, str, Fusion]] = []
     failure: CleaveError | None = None
     notes: list[str] = []
@@ -208,8 +230,9 @@ def _fusion(
     """The partitions of one graph, at least one. Raises: CleaveError."""
     place = next((entry for entry in graph.places if entry), "")
     try:
-        bound = Sizes(graph, sizes, dynamic, most)
-        source = source_of(aligned(graph, degrees_of(graph)), bound, written)
+        bound = Sizes(graph, sizes, dynamic, most, exact_chunks(graph))
+        made = aligned(graph, degrees_of(graph))
+        source = source_of(made, bound, written)
     except KeyError as error:
         raise CleaveError(place, f"symbol '{error.args[0]}' has no size", "bind it or give a hint", op=graph.name) from error
     except ValueError as error:
@@ -217,6 +240,10 @@ def _fusion(
     try:
         fusion = Fusion(source, target, options, shared=shared)
         found = fusion.rough()
+        if not found and (stored := with_repeats(made, bound)) is not made:
+            source = source_of(stored, bound, written)
+            fusion = Fusion(source, target, options, shared=shared)
+            found = fusion.rough()
     except UnschedulableError as error:
         at = source.graph.places[error.op] if source.graph.places else ""
         raise CleaveError(at or place, error.why, op=source.graph.ops[error.op].kind) from error

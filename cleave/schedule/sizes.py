@@ -17,12 +17,21 @@ class Sizes:
     """
     The extents of a graph's axes with static symbols replaced by their values.
 
-    `dynamic` symbols stay; for estimates they take the values in `values`, their hints. Those in `most` are from 1 up to that.
+    `dynamic` symbols stay; for estimates they take the values in `values`, their hints. Those in `most` are from 1 up to that. `exact`
+    are the inner axes of splits whose chunks have as many elements as the axis says, where others may be made whole tiles.
     """
 
-    def __init__(self, graph: Graph, values: Mapping[str, int], dynamic: frozenset[str], most: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        values: Mapping[str, int],
+        dynamic: frozenset[str],
+        most: Mapping[str, int] | None = None,
+        exact: frozenset[str] = frozenset(),
+    ) -> None:
         self.values = dict(values)
         self.most = dict(most or {})
+        self.exact = exact
         self.multiples = {entry.name: max(1, entry.multiple_of) for entry in graph.symbols}
         self.dynamic = frozenset(entry.name for entry in graph.symbols if entry.name in dynamic)
         self._static = {name: value for name, value in values.items() if name not in self.dynamic}

@@ -115,6 +115,8 @@ class Statements:
 
     def rounds_chunk(self, axis: str) -> bool:
         """Whether chunks of a split may be made a multiple of the tile: nothing but the reduction over them sees their size."""
+        if axis in self.sizes.exact:
+            return False
         visible = any(axis in result.buffer.axes for result in self.problem.results)
         sized = any(op.kind == "size" and op.attr == (axis,) for op in self.problem.graph.ops)
         return not visible and not sized and all(axis not in entry.axes for entry in self.problem.buffers)
@@ -188,8 +190,8 @@ class Statements:
         key = ("argument", name)
         found = self.root.memo.get(key)
         if found is None:
-            var = Var(name, TileType((), "index"))
-            self.arguments[name] = var
+            # Another part of the kernel may have taken it already.
+            var = self.arguments.setdefault(name, Var(name, TileType((), "index")))
             found = self.root.memo[key] = Value(var, self.root)
         return found
 

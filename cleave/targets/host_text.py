@@ -12,7 +12,16 @@ from cleave.schedule.program import Buffer, LibraryCall
 from cleave.targets.names import Names
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TORCH = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i1": "bool", "i32": "int32", "i64": "int64"}
+_TORCH = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "i1": "bool",
+    "i32": "int32",
+    "i64": "int64",
+    "index": "int32",
+}
 
 
 class HostText:

@@ -13,7 +13,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import Literal, literal_attr, literal_of, names_attr, names_of
-from cleave.dialects.alg.base import AlgOp, AxisScope, need_float, need_integers, need_number
+from cleave.dialects.alg.base import AlgOp, AxisScope, check_literal, need_float, need_integers, need_number
 from cleave.dialects.alg.types import ExtentAttr, Reduction, ReductionAttr, TensorType
 from cleave.dialects.simplifies import Simplifies
 from cleave.extents import Extent, extent
@@ -56,7 +56,8 @@ class ContractOp(AlgOp):
     The sum over axes of a product of any number of tensors, `alg.contract %q, %k over [d]`.
 
     Shapes: out has the axes of all operands but those removed. A matrix product, batched or not, is one of these. The element
-    types of the operands say what a dot unit may read; the sum is at least f32.
+    types of the operands say what a dot unit may read; the sum is at least f32. Integers are multiplied and added in the type of
+    the result.
     """
 
     name = "alg.contract"
@@ -354,6 +355,10 @@ class PadOp(AlgOp):
             "low": ExtentAttr(extent(cast("int | Extent", low))),
             "value": literal_attr(cast(Literal, value)),
         }
+
+    def verify_(self) -> None:
+        check_literal("the value", self.value, self.out_type.dtype)
+        super().verify_()
 
     def verify_extents(self, scope: AxisScope) -> None:
         scope.verify_symbols(self.low.data)

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
-from cleave.assembly import AxisName, AxisNames, AxisPairs, Operand, Operands
+from cleave.assembly import AxisName, AxisNames, AxisPairs, Operand, Operands, fits, literal_of, literal_text
 from cleave.dialects.alg.types import Bound, Result, Step, TensorType, TypedNumber
 from cleave.extents import NAME, Extent
 from cleave.graph import FLOATS, Attr, Axis, result_axes
@@ -123,6 +123,20 @@ def need_float(what: str, dtype: str) -> None:
     """Raises VerifyException for what is no float."""
     if dtype not in FLOATS:
         raise VerifyException(f"{what} has element type {dtype} but a float is needed; insert an alg.cast")
+
+
+def check_literal(what: str, value: Attribute, dtype: str) -> None:
+    """Raises VerifyException for an attribute that is no number, or none of that element type. Floats are kept in double precision."""
+    try:
+        literal = literal_of(value)
+    except ValueError as error:
+        raise VerifyException(f"{error}; give a float, an integer or a boolean") from error
+    if literal != literal:
+        raise VerifyException(f"{what} is NaN; a program may only compute one")
+    if isinstance(literal, bool) != (dtype == "i1") or (isinstance(literal, float) and dtype not in FLOATS):
+        raise VerifyException(f"{what} {literal_text(literal)} is no {dtype}; change the literal or the type")
+    if dtype not in FLOATS and not fits(int(literal), dtype):
+        raise VerifyException(f"{what} {literal_text(literal)} does not fit {dtype}; change the literal or the type")
 
 
 def need_integers(what: str, args: Sequence[str], out: str) -> None:

@@ -12,8 +12,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.traits import Commutative, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cleave.assembly import Literal, literal_attr, literal_of, literal_text
-from cleave.dialects.alg.base import AlgOp, AxisScope, need_float, need_integers, need_number
+from cleave.assembly import Literal, literal_attr, literal_of
+from cleave.dialects.alg.base import AlgOp, AxisScope, check_literal, need_float, need_integers, need_number
 from cleave.dialects.alg.types import Predicate, PredicateAttr, TensorType
 from cleave.dialects.simplifies import Simplifies
 from cleave.graph import FLOATS, Attr
@@ -46,17 +46,11 @@ class ConstantOp(AlgOp):
         return {"value": literal_attr(cast(Literal, attr[0]))}
 
     def verify_(self) -> None:
-        try:
-            literal = self.literal
-        except ValueError as error:
-            raise VerifyException(f"{error}; give a float, an integer or a boolean") from error
-        if literal != literal:
-            raise VerifyException("the constant is NaN; a program may only compute one")
+        check_literal("the constant", self.value, self.out_type.dtype)
         super().verify_()
 
     def verify_dtypes(self, args: Sequence[str], out: str) -> None:
-        if isinstance(self.literal, bool) != (out == "i1") or (isinstance(self.literal, float) and out not in FLOATS):
-            raise VerifyException(f"the constant {literal_text(self.literal)} is no {out}; change the literal or the type")
+        pass
 
 
 @irdl_op_definition

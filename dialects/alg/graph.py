@@ -15,9 +15,18 @@ from xdsl.utils.exceptions import VerifyException
 
 from cleave.assembly import RESERVED, parse_name, type_in_scope
 from cleave.dialects.alg.base import AxisScope
-from cleave.dialects.alg.types import AxisAttr, SymbolAttr, TensorType, facts_text, parse_axis, parse_facts, parse_symbol, print_axis
+from cleave.dialects.alg.types import (
+    AxisAttr,
+    SymbolAttr,
+    TensorType,
+    facts_text,
+    parse_axis,
+    parse_facts,
+    parse_symbol,
+    print_axis,
+)
 from cleave.extents import NAME, Extent
-from cleave.graph import Axis, Symbol
+from cleave.graph import FLOATS, Axis, Symbol
 from cleave.layouts import layout_axes
 
 
@@ -323,7 +332,11 @@ def _print_argument(printer: Printer, value: SSAValue, facts: DictionaryAttr) ->
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The results of a graph or of one alternative, `alg.yield %o : !alg.tensor<[m, e], f16>`, rounded to the declared element types."""
+    """
+    The results of a graph or of one alternative, `alg.yield %o : !alg.tensor<[m, e], f16>`.
+
+    Floats are rounded to the declared element types; other values have those.
+    """
 
     name = "alg.yield"
     values = var_operand_def(TensorType)
@@ -339,8 +352,10 @@ class YieldOp(IRDLOperation):
         if len(outputs) != len(self.values):
             raise VerifyException(f"{len(self.values)} values for {len(outputs)} results; give one value for each result")
         for index, (value, output) in enumerate(zip(self.values, outputs, strict=True)):
-            axes = cast(TensorType, value.type).axes
-            for axis in axes:
+            found = cast(TensorType, value.type)
+            if found.dtype != output.dtype and not (found.dtype in FLOATS and output.dtype in FLOATS):
+                raise VerifyException(f"value {index} has element type {found.dtype} but result {index} {output.dtype}; insert an alg.cast")
+            for axis in found.axes:
                 if axis not in output.axes:
                     raise VerifyException(f"value {index} has axis '{axis}', which result {index} lacks; reduce it or add it to the result")
 

@@ -183,8 +183,7 @@ class ProgramOp(IRDLOperation):
         check_names(names_of(self.axes), "axis")
         if len(self.axes) != len(self.extents):
             raise VerifyException(f"{len(self.axes)} axes have {len(self.extents)} extents")
-        for size in names_of(self.extents):
-            checked_extent(size)
+        self._verify_order()
         arguments = self.body.block.args
         if not len(arguments) == len(self.buffer_names) == len(self.layouts) or not 0 <= self.input_count.value.data <= len(arguments):
             raise VerifyException("the body's arguments, their names and their layouts are not as many")
@@ -203,6 +202,17 @@ class ProgramOp(IRDLOperation):
                     raise VerifyException(f"axis '{axis}' of layout '{layout}' is not in buffer '{name}'")
                 if axis not in names_of(self.axes):
                     raise VerifyException(f"axis '{axis}' of buffer '{name}' has no size; add it to sizes")
+
+    def _verify_order(self) -> None:
+        """Extents name symbols and axes before them. An axis with the extent of its own name is a symbol."""
+        sizes = [(axis, checked_extent(size)) for axis, size in self.sizes]
+        later = {axis for axis, size in sizes if size.text != axis}
+        for axis, size in sizes:
+            for name in size.symbols:
+                if name in later:
+                    where = "itself" if name == axis else f"axis '{name}', which stands after it"
+                    raise VerifyException(f"the size of axis '{axis}' names {where}; name symbols and axes before it only")
+            later.discard(axis)
 
 
 @irdl_op_definition

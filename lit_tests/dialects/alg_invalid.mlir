@@ -413,3 +413,150 @@ alg.graph @f axes [m = 4] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[m], f32>)
   alg.yield %y
 }
 // CHECK: :{{[0-9]+}}:19: error: alg.reduce: {{.*}}sum
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[m], i1>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type f32 but result 0 i1; insert an alg.cast
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[m], i32>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type f32 but result 0 i32; insert an alg.cast
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[m], f32>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type i32 but result 0 f32; insert an alg.cast
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i1>) -> (!alg.tensor<[m], f32>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type i1 but result 0 f32; insert an alg.cast
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[m], i64>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type i32 but result 0 i64; insert an alg.cast
+
+// -----
+
+// A result has the element type that it is declared with, or is a float like it.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], index>) -> (!alg.tensor<[m], i64>) {
+  alg.yield %x
+}
+// CHECK: error: alg.yield: value 0 has element type index but result 0 i64; insert an alg.cast
+
+// -----
+
+// A number is one of its type.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[m], i32>) {
+  %c = alg.constant 99999999999 : i32
+  alg.yield %c
+}
+// CHECK: :{{[0-9]+}}:21: error: {{.*}}99999999999 does not fit i32
+
+// -----
+
+// A number is one of its type.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[m], i32>) {
+  %c = alg.constant -2147483649 : i32
+  alg.yield %c
+}
+// CHECK: :{{[0-9]+}}:21: error: {{.*}}-2147483649 does not fit i32
+
+// -----
+
+// A number is one of its type.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i64>) -> (!alg.tensor<[m], i64>) {
+  %c = alg.constant 9223372036854775808 : i64
+  alg.yield %c
+}
+// CHECK: :{{[0-9]+}}:21: error: {{.*}}9223372036854775808 does not fit i64
+
+// -----
+
+// A number is one of its type.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], index>) -> (!alg.tensor<[m], index>) {
+  %c = alg.constant 9223372036854775808 : index
+  alg.yield %c
+}
+// CHECK: :{{[0-9]+}}:21: error: {{.*}}9223372036854775808 does not fit index
+
+// -----
+
+// So is the value around what is padded.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[p], i32>) {
+  %y = alg.pad %x m into p low 1 value 3000000000 : !alg.tensor<[p], i32>
+  alg.yield %y
+}
+// CHECK: error: {{.*}}3000000000 does not fit i32
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[p], i32>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = 1.5 : f64}> : (!alg.tensor<[m], i32>) -> !alg.tensor<[p], i32>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: the value 1.5 is no i32; change the literal or the type
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i1>) -> (!alg.tensor<[p], i1>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = 7 : i64}> : (!alg.tensor<[m], i1>) -> !alg.tensor<[p], i1>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: the value 7 is no i1; change the literal or the type
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[p], f32>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = true}> : (!alg.tensor<[m], f32>) -> !alg.tensor<[p], f32>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: the value true is no f32; change the literal or the type
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], i32>) -> (!alg.tensor<[p], i32>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = 3000000000 : i64}> : (!alg.tensor<[m], i32>) -> !alg.tensor<[p], i32>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: the value 3000000000 does not fit i32; change the literal or the type
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[p], f32>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = "zero"}> : (!alg.tensor<[m], f32>) -> !alg.tensor<[p], f32>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: "zero" is not a number; give a float, an integer or a boolean
+
+// -----
+
+// In generic form as well.
+alg.graph @f axes [m = 4, p = 6] (%x: !alg.tensor<[m], f32>) -> (!alg.tensor<[p], f32>) {
+  %y = "alg.pad"(%x) <{axis = "m", new_axis = "p", low = #alg.extent<1>, value = 0x7FF8000000000000 : f64}> : (!alg.tensor<[m], f32>) -> !alg.tensor<[p], f32>
+  alg.yield %y
+}
+// CHECK: error: alg.pad: the value is NaN; a program may only compute one

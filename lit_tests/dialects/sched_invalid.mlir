@@ -606,3 +606,17 @@ sched.kernel @k (%y: !sched.buffer<[], f32>) {
   sched.store %x to %y []
 }
 // CHECK: sched.store: %x is used but not defined
+
+// -----
+
+// A size names axes before it only.
+sched.program @p sizes [m = s + 1, s = 4] () -> (%y: !sched.buffer<[m : 1], f32> layout "m") {
+}
+// CHECK: sched.program: the size of axis 'm' names axis 's', which stands after it; name symbols and axes before it only
+
+// -----
+
+// Nor does it name itself, unless it is that symbol.
+sched.program @p sizes [s = s, m = m + 1] () -> (%y: !sched.buffer<[m : 1], f32> layout "m") {
+}
+// CHECK: sched.program: the size of axis 'm' names itself; name symbols and axes before it only

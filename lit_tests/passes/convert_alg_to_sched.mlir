@@ -97,3 +97,25 @@ alg.graph @chunks symbols [s(positive)] axes [m = 16, k = ?(hint 16384), c = 64,
 // CHECK:           sched.select [[THERE]], [[SECOND]], {{%.*}}
 // CHECK:         sched.program @chunks sizes
 // CHECK-SAME:    s = max(1, min({{.*}} floordiv programs_s), min(16, ceildiv(k, {{[0-9]+}})))), ki = ceildiv(k, s)
+
+// -----
+
+// A number of chunks that the program reads is a size like any other, and stays the caller's to give.
+alg.graph @reads_the_count axes [n = ?(hint 7), s = ?(hint 2, positive), ni = ceildiv(n, s) chunk of n by s]
+    (%x: !alg.tensor<[n], f32>) -> (!alg.tensor<[n], f32>) {
+  %c = alg.size s : f32
+  %y = alg.mul %x, %c : !alg.tensor<[n], f32>
+  alg.yield %y : !alg.tensor<[n], f32>
+}
+// CHECK-LABEL: sched.program @reads_the_count sizes [n = n, s = s, ni = ceildiv(n, s)]
+
+// -----
+
+// So is one that another axis is made of.
+alg.graph @made_of_the_count axes [n = ?(hint 7), s = ?(hint 2, positive), t = s + 3, ni = ceildiv(n, s) chunk of n by s]
+    (%x: !alg.tensor<[n], f32>) -> (!alg.tensor<[], f32>) {
+  %xs = alg.split %x n into [s, ni] : !alg.tensor<[s, ni], f32>
+  %z = alg.reduce sum %xs over [s, ni] : f32
+  alg.yield %z : !alg.tensor<[], f32>
+}
+// CHECK-LABEL: sched.program @made_of_the_count sizes [n = n, s = s, t = s + 3, ni = ceildiv(n, s)

@@ -93,3 +93,24 @@ def test_a_foreign_operation_is_refused_where_it_stands() -> None:
     assert isinstance(graph, GraphOp)
     with pytest.raises(CleaveError, match=r"program.mlir:3:11: error: builtin.module: is no operation of the algebra"):
         graph_of(graph)
+
+
+def test_an_alternative_keeps_what_its_chunks_are_of() -> None:
+    """Also where no operation of its own uses that, nor the chunks."""
+    op = graph_op_of("""
+alg.graph @f axes [n = ?(hint 7), s = ?(hint 2, positive), k = n, ni = ceildiv(n, s) chunk of n by s]
+    (%x: !alg.tensor<[k], f32>) -> (!alg.tensor<[k], f32>) {
+  alg.alternatives
+    alternative "as written" {
+      %dead = alg.rename %x [k -> n] : !alg.tensor<[n], f32>
+      alg.yield %x
+    }
+    alternative "other" {
+      alg.yield %x
+    }
+}
+""")
+    for graph in graphs_of(op):
+        graph_op(graph).verify()
+        declared = {axis.name for axis in graph.axes}
+        assert declared.issuperset(other for axis in graph.axes for other in axis.chunk_of or ())

@@ -12,7 +12,7 @@ from cleave.schedule.measure import Measure
 from cleave.schedule.roles import Dim, Plan
 from cleave.schedule.whole import KernelEmitter
 
-from .programs import INFINITY, Input, Sketch, agrees, scheduled
+from .programs import INFINITY, Input, Sketch, Symbol, agrees, scheduled
 from .test_branching import planned, work_of
 
 FAR = (2**62 + 1, 2**40 + 3, 2**32, 2**31, 2**31 - 1, 78, 77, 5, 0, -1, -(2**31), -(2**32), -(2**40), -(2**63))
@@ -38,6 +38,40 @@ def test_large_integers_keep_all_digits_beside_lanes_that_do_not_exist() -> None
     graph = s.graph()
     (found,) = run_program(scheduled(graph), [np.full((5, 7), 2**62 + 1)], {})
     assert (found == 2**62 + 1).all()
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+@pytest.mark.parametrize("width", ["1", "7", "300"])
+@pytest.mark.parametrize("operands", [1, 2, 3])
+def test_sums_of_products_are_made_of_integers(dtype: str, width: str, operands: int) -> None:
+    """Floats hold fewer digits than these have, and do not wrap around."""
+    inputs = [
+        Input("x", ("m", "k"), dtype, "m k"),
+        Input("y", ("k", "n"), "i32", "k n"),
+        Input("z", ("k",), "i1", "k"),
+    ]
+    s = Sketch("product", f"m=33 n=40 k={width}", inputs[:operands])
+    s.output(s.op("contract", *range(operands), attr=(("k",),), dtype=dtype), "m n" if operands > 1 else "m", dtype)
+    graph = s.graph()
+    draw = np.random.default_rng(0)
+    x = draw.integers(-(2**31) if dtype == "i32" else -(2**62), 2**31 - 1, (33, int(width)))
+    data = [x, draw.integers(-(2**31), 2**31 - 1, (int(width), 40)), draw.integers(0, 2, int(width))][:operands]
+    (expected,) = evaluate(graph, data, {})
+    wrapped = np.multiply.reduce(np.broadcast_arrays(x[:, :, None], *[a.reshape(1, int(width), -1) for a in data[1:]])).sum(1)
+    np.testing.assert_array_equal(expected, (wrapped.astype("i4") if dtype == "i32" else wrapped).reshape(expected.shape))
+    program = scheduled(graph)
+    (found,) = run_program(program, data, {})
+    np.testing.assert_array_equal(found, expected)
+    (found,) = execute(program, data)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sums_of_products_of_places_leave_out_lanes_that_do_not_exist() -> None:
+    """Nothing is loaded there, so nothing is 0 by itself."""
+    s = Sketch("product", "m=5 k=77", [Input("y", ("m",), "i64", "m")])
+    place = s.op("add", s.cast(s.op("iota", attr=("k",)), "i64"), s.builder.add("constant", attr=(3,), dtype="i64"))
+    s.output(s.op("mul", s.op("contract", place, place, attr=(("k",),), dtype="i64"), 0), "m", "i64")
+    agrees(s.graph(), scheduled(s.graph()))
 
 
 @pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne"])
@@ -81,3 +115,34 @@ def test_lengths_of_both_types_bound_alike() -> None:
         kernel = KernelEmitter(work, Plan((Dim("m", ("m",), "grid", 1), Dim("n", ("n",), "loop", 16)), ("m",))).kernel()
         varying.append(Measure(kernel, work.sizes).varying)
     assert varying == [frozenset("m")] * 2
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["i32", "i64", "index"])
+@pytest.mark.parametrize("wanted", ["f32", "f64", "i64", "same"])
+@pytest.mark.parametrize("size", [0, 5])
+def test_what_nothing_is_reduced_to_is_that_of_the_type_of_the_result(kind: str, dtype: str, wanted: str, size: int) -> None:
+    """On all levels, for floats an infinity."""
+    out = dtype if wanted == "same" else wanted
+    s = Sketch("top", "m=m", [Input("x", ("m",), dtype, "m")], [Symbol("m", (7,))])
+    s.output(s.op("reduce", 0, attr=(kind, ("m",)), dtype=out), "", out)
+    graph, data = s.graph(), [np.arange(3, 3 + size)]
+    program = scheduled(graph, {"m": 7}, ["m"])
+    bits = 31 if out in ("i32", "index") else 63
+    nothing = (INFINITY if out in ("f32", "f64") else 2**bits - 1) * (-1 if kind == "max" else 1)
+    if kind == "max" and out not in ("f32", "f64"):
+        nothing = -(2**bits)
+    expected = nothing if not size else 3 + size - 1 if kind == "max" else 3
+    assert evaluate(graph, data, {"m": size})[0] == expected
+    assert run_program(program, data, {"m": size})[0] == expected
+    assert execute(program, data, {"m": size})[0] == expected
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_the_last_place_where_there_may_be_none(kind: str) -> None:
+    s = Sketch("top", "m=m", [], [Symbol("m", (7,))])
+    s.output(s.op("reduce", s.op("iota", attr=("m",)), attr=(kind, ("m",))), "", "i64")
+    program = scheduled(s.graph(), {"m": 7}, ["m"])
+    for size in (0, 1, 9):
+        (expected,) = evaluate(s.graph(), [], {"m": size})
+        assert run_program(program, [], {"m": size})[0] == execute(program, [], {"m": size})[0] == expected

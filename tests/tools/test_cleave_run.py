@@ -89,6 +89,26 @@ def test_errors(a: list[float], b: list[float], expected: tuple[float, float]) -
     assert cleave_run.errors(np.array(a), np.array(b)) == expected
 
 
+@pytest.mark.parametrize("size", [(), (3,), (0,)])
+@pytest.mark.parametrize("big", [7, 2**53, 2**63 - 2, -(2**63)])
+def test_integers_differ_by_any_bit(size: tuple[int, ...], big: int) -> None:
+    """Large ones are the same as float64."""
+    one, other = np.full(size, big), np.full(size, big + 1)
+    assert cleave_run.errors(one, one) == (0.0, 0.0)
+    assert cleave_run.errors(one, other) == ((1.0, 1 / abs(float(big + 1))) if one.size else (0.0, 0.0))
+
+
+def test_integers_are_compared_exactly_unless_a_tolerance_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = tmp_path / "one.mlir", tmp_path / "other.mlir"
+    path.write_text(
+        "alg.graph @c axes [] () -> (!alg.tensor<[], i64>) { %c = alg.constant 9007199254740993 : i64 alg.yield %c : !alg.tensor<[], i64> }"
+    )
+    other.write_text(path.read_text().replace("993", "992"))
+    assert cleave_run.main([str(path), "--compare", str(other)]) == 1
+    assert "max abs error 1, max rel error 1.11e-16 against alg, beyond --tolerance 0" in capsys.readouterr().out
+    assert cleave_run.main([str(path), "--compare", str(other), "--tolerance", "1e-9"]) == 0
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
@@ -407,3 +427,27 @@ sched.program @f sizes [m = m] () -> (%x: !sched.buffer<[m : 1], f32> layout "m"
     assert out == "" and err.count("\n") == 1
     assert err.startswith(f"{path}: error: @f (tt): ValueError: range() arg 3 must not be zero (in k: for i in range(")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("level", ["alg", "sched"])
+@pytest.mark.parametrize(
+    ("extent", "dims", "said"),
+    [
+        ("n floordiv k", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent '((n) // (k))'; give other --dims"),
+        ("ceildiv(n, k)", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent 'ceildiv(n, k)'; give other --dims"),
+        ("n mod k", "n=4,k=0", "@p at n = 4, k = 0: division by zero in extent '((n) % (k))'; give other --dims"),
+        ("n - 3", "n=1,k=3", "@p at n = 1, k = 3: axis 'm' is n - 3, -2; give other --dims"),
+    ],
+)
+def test_sizes_at_which_an_axis_has_none(
+    extent: str, dims: str, said: str, level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text(
+        f"alg.graph @p axes [n = ?, k = ?, m = {extent}] (%x: !alg.tensor<[m, n, k], f32>) -> (!alg.tensor<[m, n, k], f32>) {{\n"
+        "  %y = alg.exp %x : !alg.tensor<[m, n, k], f32>\n  alg.yield %y\n}\n"
+    )
+    if level == "sched":
+        assert cleave_opt.main([str(path), "-p", "convert-alg-to-sched", "-o", str(path)]) == 0
+    assert cleave_run.main([str(path), "--dims", dims]) == 1
+    assert capsys.readouterr().err == f"{path}: error: {said}\n"

@@ -65,7 +65,7 @@ def test_calling_what_is_compiled_in_what_is_traced(function: Callable[..., Any]
     assert torch.equal(compiled()(A, B), A @ B)
 
 
-@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning", "ignore:Dynamo detected a call:UserWarning")
 def test_torch_compile_around_a_call() -> None:
     compiled()
     assert torch.equal(torch.compile(calls, backend="eager")(A, B), A @ B + 1)

@@ -25,6 +25,8 @@ from .sizes import Sizes
 from .splits import exact_chunks
 from .targets import Target
 
+DEEP = 100
+"""Chains of so many operations are followed."""
 CHUNK_COUNTS = (2, 4, 8, 16, 32, 64)
 SHORTEST_CHUNK = 64
 MOST_COUNTS = 5
@@ -42,7 +44,7 @@ def schedule(
     options: ScheduleOptions | None = None,
 ) -> Program:
     """
-    The fastest program, by the cost model, among equivalent stabilized graphs; the first of `candidates`.
+    The fastest program, by the cost model, among equivalent stabilized graphs; the first trial of `space`.
 
     `sizes` gives every symbol its value, or its hint where it is in `dynamic` and stays a run-time size. `Program.notes` says what
     was chosen and why.
@@ -53,12 +55,17 @@ def schedule(
     return assemble(best, best.choices, [*notes, f"chosen: {name}"])
 
 
-def _too_deep(graph: Graph) -> CleaveError:
-    """What is said of a graph whose values are made of each other in longer chains than are followed, at the end of the longest."""
+def _too_deep(graph: Graph) -> CleaveError | None:
+    """
+    What is said of a graph whose values are made of each other in longer chains than are followed, at the end of the longest; None where
+    all are short, so that the graph is not to blame.
+    """
     depths: list[int] = []
     for op in graph.ops:
         depths.append(1 + max((depths[arg] for arg in op.args), default=0))
     last = max(range(len(depths)), key=depths.__getitem__)
+    if depths[last] <= DEEP:
+        return None
     place = graph.places[last] if graph.places else ""
     found = f"ends a chain of {depths[last]} operations, each of which needs the one before; that is too deep to schedule"
     return CleaveError(place, found, "cut the program into shorter ones", op=f"alg.{graph.ops[last].kind}")
@@ -76,7 +83,10 @@ def considered(
     try:
         return _considered(graphs, sizes, dynamic, target, chosen, several)
     except RecursionError:
-        raise _too_deep(graphs[0]) from None
+        failure = _too_deep(graphs[0])
+        if failure is None:
+            raise
+        raise failure from None
 
 
 def _considered(

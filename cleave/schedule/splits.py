@@ -2,9 +2,9 @@
 Which values depend on how an axis is split.
 
 The number of chunks of a split is the scheduler's to choose where no result depends on it, and so is which elements a chunk has: it may
-be whole tiles. A value is `free` of the split, has a `point` of
-the axis that is split at each place of a chunk, or is a part: the sum, maximum or minimum over one chunk, of which the same over all chunks
-makes the whole. Everything else is `bound` to the number of chunks: the size or an index of an axis of the split, a product of two parts.
+be whole tiles. A value is `free` of the split, has a `point` of the axis that is split at each place of a chunk, or is a part: the sum,
+maximum or minimum over one chunk, of which the same over all chunks makes the whole. Everything else is `bound` to the number of chunks:
+the size or an index of an axis of the split, a product of two parts.
 
     x over n = ceildiv(n, s) by s    sum over ni: a part, "sum"    times 2: a part    sum over s: free    maximum over s: bound
 """
@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..extents import Extent, extent
-from ..graph import Attr, Graph, Op
+from ..graph import FLOATS, Attr, Graph, Op
 from ..layouts import layout_axes
 
 FREE, POINT, BOUND = "free", "point", "bound"
-_FLOATS = ("f16", "bf16", "f32", "f64")
 _OPPOSITE = {"max": "min", "min": "max"}
 _RISING = ("exp", "expm1", "log", "log1p", "sqrt", "tanh", "sigmoid", "relu", "erf")
 
@@ -165,7 +164,7 @@ class _Split:
             case "neg":
                 return "sum"
             case "cast":
-                return "sum" if op.dtype in _FLOATS else BOUND
+                return "sum" if op.dtype in FLOATS else BOUND
             case "add" | "sub":
                 return self._joined(op, args, range(2))
             case "mul":

@@ -6,7 +6,7 @@ import pytest
 
 from cleave.errors import CleaveError
 from cleave.graph import Graph, Input
-from cleave.schedule import ScheduleOptions
+from cleave.schedule import ScheduleOptions, scheduler
 
 from .programs import H200, Sketch, candidates, scheduled
 
@@ -41,3 +41,14 @@ def test_chains_that_are_too_long_are_refused_where_they_end(kinds: tuple[str, .
             way()
         assert caught.value.place == f"deep.mlir:{length + 1}:1"
         assert f"ends a chain of {length + 1} operations" in str(caught.value)
+
+
+def test_a_short_program_is_not_blamed_for_a_recursion(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(scheduler, "_considered", endless)
+    with pytest.raises(RecursionError):
+        scheduled(_chain(("exp",), 20))
+    with pytest.raises(CleaveError, match="ends a chain of 301 operations"):
+        scheduled(_chain(("exp",), 300))

@@ -12,7 +12,7 @@ from cleave.errors import CleaveError
 from cleave.graph import Graph, Input
 from cleave.schedule import TARGETS, ScheduleOptions, schedule
 from cleave.schedule.chunks import aligned
-from cleave.schedule.fusion import Candidate
+from cleave.schedule.fusion import Candidate, Fusion
 from cleave.schedule.kernels import Choice
 from cleave.schedule.partition import items, problem_of, source_of
 from cleave.schedule.plans import least_plans
@@ -108,6 +108,24 @@ def test_little_memory_takes_plans_that_hold_little(name: str) -> None:
     """A machine whose shared memory holds next to nothing has no room for the operands of the usual dots."""
     small = replace(TARGETS["h200"], shared=3500)
     agrees(GRAPHS[name], schedule([GRAPHS[name]], {}, frozenset(), small), tolerance=1e-7, scale=0.3)
+
+
+@pytest.mark.parametrize("count, planned", [(3, 2), (14, 1)])
+def test_large_programs_that_hold_little_are_planned_with_all_cuts_only(count: int, planned: int) -> None:
+    """A product after the other with a norm of each: of many those with fewest kernels are not planned, which takes long."""
+    s = Sketch("chain", "m=5 a=6 b=6", [Input("x", ("m", "a"), "f32", "m a"), Input("w", ("a", "b"), "f32", "a b")])
+    value = 0
+    for _ in range(count):
+        product = s.contract(value, 1, over="a")
+        value = s.op("rename", s.op("tanh", product), attr=((("b", "a"),),))
+    s.output(value, "m a", "f32")
+    graph = s.graph()
+    source = source_of(aligned(graph, degrees(graph)), Sizes(graph, {}, frozenset()))
+    fusion = Fusion(source, replace(TARGETS["h200"], shared=3100), ScheduleOptions(plans=4))
+    found = fusion.rough()
+    assert fusion.frugal and len(found) == len(fusion.tried) == planned
+    assert len(found[-1].groups) > 2 * count and all(set(found[-1].cuts) >= set(candidate.cuts) for candidate in found)
+    agrees(graph, assemble(found[-1], found[-1].choices, []), tolerance=1e-7, scale=0.3)
 
 
 def test_what_does_not_fit_is_told_with_its_place() -> None:
